@@ -41,10 +41,10 @@ torture *arguments:
     target/release/intake-torture {{ arguments }}
 
 # Feeds one of the targets in crates/fuzz/targets with random inputs for ten minutes; `just fuzz body 600 none` runs several times as many, without the address sanitiser (needs cargo-fuzz)
-fuzz target seconds="600" sanitizer="address":
+fuzz target seconds="600" sanitizer="address" *more:
     @# Leaks are not looked for: actix's router keeps the names of its routes on purpose.
     mkdir -p crates/fuzz/seeds/{{ target }} crates/fuzz/corpus/{{ target }}
-    ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz --sanitizer {{ sanitizer }} {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }}
+    ASAN_OPTIONS=detect_leaks=0 RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir crates/fuzz --target-dir target/fuzz --sanitizer {{ sanitizer }} {{ target }} crates/fuzz/corpus/{{ target }} crates/fuzz/seeds/{{ target }} -- -max_total_time={{ seconds }} {{ more }}
 
 # Builds the Debian package in target/debian, with TLS to the database, and the list of all crates inside the programs (needs cargo-deb and cargo-auditable)
 package:
@@ -54,16 +54,50 @@ package:
     cargo deb --no-build --package intake
 
 # Builds everything of a release in target/release-VERSION, the same bytes each time (needs cargo-deb, cargo-auditable and libssl-dev): `just release 0.2.0`
-release version:
-    crates/server/packaging/release {{ version }}
+release version *draft:
+    crates/server/packaging/release {{ version }} {{ draft }}
 
 # Installs the package in a fresh Debian, starts the service there, and creates a patient, about 3 minutes (needs root, mmdebstrap and systemd-container)
 package-check: package
     crates/server/packaging/check target/debian/intake_*.deb
 
-# Generates clients with openapi-generator for each language that is installed, and creates a patient with each, about 5 minutes (needs a JDK)
+# Generates clients from the OpenAPI document for each language that is installed, creates a patient with each, and asks linters, about 6 minutes (needs a JDK, Node.js and a network)
 generators:
-    cargo test --package intake --test integrators -- --ignored openapi_generator --test-threads=2
+    cargo test --package intake --test integrators --locked -- --ignored --test-threads=2
+
+# Runs every test but those of `just generators` and of Citus, each page in Firefox and without scripts, too, about 20 minutes
+test-all:
+    INTAKE_TEST_NIGHTLY=yes cargo test --locked
+    cargo test --package intake-domain --test it --locked -- --ignored
+    cargo test --package intake --test blackbox --locked -- --ignored --test-threads=1 deployment load::floods
+
+# Changes the code in thousands of ways and lists the changes that no test notices, hours (needs cargo-mutants)
+mutants:
+    cargo mutants --package intake-domain --package intake-http
+    cargo mutants --package intake-infra --file 'crates/infra/src/{keys,patients,feed}/**'
+
+# Runs each fuzz target 10⁸ times, at most ten hours each (needs cargo-fuzz)
+fuzz-all executions="100000000":
+    for target in $(basename --suffix .rs crates/fuzz/targets/*.rs); do just fuzz "$target" 36000 none -runs={{ executions }} || exit 1; done
+
+# Pulls every plug for three hours; the table names the seed
+torture-all:
+    just torture --mixed-minutes 155
+
+# Runs what is too long for each change, most of a night: all parts, or those that are named. A part that fails does not keep the others from running
+nightly *parts="advisories test-all cluster-tests generators package-check fuzz-all mutants torture-all":
+    #!/usr/bin/env bash
+    set -uo pipefail
+    failed=()
+    for part in {{ parts }}; do
+        printf '\n== %s\n' "$part"
+        just "$part" || failed+=("$part")
+    done
+    if [ "${#failed[@]}" -gt 0 ]; then echo "failed: ${failed[*]}"; exit 1; fi
+
+# Runs the tests that need Citus, on the cluster that INTAKE_TEST_CITUS_URL names or on three PostgreSQL of its own, with Citus built from CITUS_SOURCE, a clone of github.com/citusdata/citus, about 20 minutes: `just cluster-tests nodes::` runs some
+cluster-tests *names:
+    .ci/cluster-tests {{ names }}
 
 # Checks that this release and the one before it serve together, and that the one before can come back: `just upgrade-check /path/to/its/intake`
 upgrade-check program:

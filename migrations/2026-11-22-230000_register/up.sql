@@ -128,6 +128,20 @@ END $$;
 
 REVOKE ALL ON FUNCTION end_replaced_keys FROM public;
 
+-- Sets the latest end of a key whose replacement is made. An end that is sooner stays, and none comes to lie in the past.
+-- Runs as the owner for the same reason.
+CREATE FUNCTION end_replaced_key_by(organisation uuid, replaced uuid, latest timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    ends_at timestamptz := greatest(latest, now());
+BEGIN
+    UPDATE api_keys SET expires_at = ends_at
+    WHERE organisation_id = organisation AND id = replaced AND revoked_at IS NULL
+        AND (expires_at IS NULL OR expires_at > ends_at);
+END $$;
+
+REVOKE ALL ON FUNCTION end_replaced_key_by FROM public;
+
 -- The number of answers by key, UTC day and status. Rows with an empty field count answers; rows with a field count
 -- the answers that named this field.
 CREATE TABLE key_answers (
@@ -151,6 +165,10 @@ CREATE TABLE key_refusals (
     reason text NOT NULL,
     -- The IP address that the request came from.
     address text,
+    -- The names of the fields that broke rules.
+    fields text[] NOT NULL DEFAULT '{}',
+    -- The request had ordered the failure.
+    is_simulated boolean NOT NULL DEFAULT false,
     PRIMARY KEY (organisation_id, key_id, at, request_id)
 );
 
@@ -203,3 +221,20 @@ CREATE TABLE erasures (
 
 CREATE UNIQUE INDEX erasures_by_idempotency_digest ON erasures (organisation_id, idempotency_digest)
 WHERE idempotency_digest IS NOT NULL;
+
+-- How many of the patients with ids after one and up to another an API key created and still exist, how many of them were
+-- erased, and the SHA-256 of the existing ids. Runs as the owner: the service's role cannot read which key created a
+-- patient. An id begins with the time of creation, so the primary key leads to the patients of a day, whatever the
+-- statistics say.
+CREATE FUNCTION created_by_key(
+    organisation uuid, key uuid, after uuid, until uuid, OUT existing bigint, OUT erased bigint, OUT digest bytea
+) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    SELECT count(*), sha256(convert_to(coalesce(string_agg(id::text || chr(10), '' ORDER BY id), ''), 'UTF8'))
+    INTO existing, digest FROM patients
+    WHERE organisation_id = organisation AND key_id = key AND id > after AND id <= until;
+    SELECT count(*) INTO erased FROM erasures
+    WHERE organisation_id = organisation AND key_id = key AND patient_id > after AND patient_id <= until;
+END $$;
+
+REVOKE ALL ON FUNCTION created_by_key FROM public;

@@ -5,15 +5,39 @@ for (const part of document.querySelectorAll("[data-needs-script]")) {
     part.hidden = false;
 }
 
-for (const block of document.querySelectorAll("article pre")) {
-    const frame = document.createElement("div");
-    frame.className = "code";
-    block.replaceWith(frame);
+// Each operation has a button that opens the form with it, where there is that form.
+const tryForm = document.getElementById("try-it-form");
+for (const row of tryForm === null ? [] : document.querySelectorAll("article tbody tr")) {
+    const [name, method, path] = /^(GET|POST) \/api\/v1(\/\S+)/.exec(row.cells[0].textContent.trim()) ?? [];
+    const choice = tryForm.querySelector(`[name=operation][value="${method} ${path}"]`);
+    const section = document.getElementById(row.querySelector("td a")?.hash.slice(1));
+    if (choice === null || section === null) {
+        continue;
+    }
+    const operation = document.createElement("p");
+    const code = document.createElement("code");
+    const button = document.createElement("button");
+    code.textContent = name;
+    button.type = "button";
+    button.className = "quiet";
+    button.textContent = "Try";
+    button.setAttribute("aria-label", `Try ${name}`);
+    button.addEventListener("click", () => {
+        choice.click();
+        location.hash = "#try-it";
+        document.getElementById("try-it-key").focus();
+    });
+    operation.className = "operation";
+    operation.append(code, button);
+    section.after(operation);
+}
+
+for (const block of document.querySelectorAll(".docs pre")) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "quiet";
     button.textContent = "Copy";
-    frame.append(block, button);
+    block.previousElementSibling.append(button);
     button.addEventListener("click", async () => {
         try {
             await navigator.clipboard.writeText(block.textContent);
@@ -31,7 +55,7 @@ const hashComments = new Set(["bash", "http", "php", "python", "ruby", "sh", "to
 const words = "and|as|async|await|break|case|catch|class|const|continue|def|do|done|echo|else|esac|except|exit|export|fi|finally|fn"
     + "|for|from|func|function|go|if|import|in|let|local|loop|new|nil|not|null|or|package|private|public|range|require|rescue|return|static"
     + "|switch|then|throw|throws|true|false|try|type|unless|until|using|var|void|when|while|with|None|True|False";
-for (const block of document.querySelectorAll("article pre[data-language]")) {
+for (const block of document.querySelectorAll(".docs pre[data-language]")) {
     const { language } = block.dataset;
     if (language === "") {
         continue;
@@ -142,6 +166,7 @@ for (const frame of document.querySelectorAll(".tabs")) {
 
 // On a narrow screen the page begins as a list of its sections, and the contents do not push the text out of sight.
 const contents = document.getElementById("docs-toc");
+const search = document.getElementById("docs-search");
 const narrow = window.matchMedia("(max-width: 63.99rem)");
 const folds = groups.filter((group) => group.level === 3).map((group) => {
     const fold = document.createElement("details");
@@ -161,6 +186,8 @@ const folds = groups.filter((group) => group.level === 3).map((group) => {
 });
 const fold = () => {
     contents.open = !narrow.matches;
+    // A phone has no such keys, and no room for the label.
+    search.placeholder = narrow.matches ? "Search" : "/ or Ctrl-K";
     for (const part of folds) {
         part.open = !narrow.matches;
     }
@@ -179,7 +206,6 @@ const reveal = (target) => {
     selectTabs.forEach((select) => select(target));
 };
 
-const search = document.getElementById("docs-search");
 const found = document.getElementById("docs-found");
 const results = document.getElementById("docs-results");
 const RESULTS_MAX = 8;
@@ -222,6 +248,20 @@ const rank = (group, words) => {
     });
     const isHistory = group.parents.concat(group).some(({ heading }) => heading.id === "changelog");
     return points.reduce((sum, each) => sum + each, 0) - (isHistory ? 1000 : 0);
+};
+
+// The text around the first mention, as it is shown: with spaces between the cells of a table.
+const SNIPPET = 140;
+const snippet = (group, words) => {
+    const text = group.elements.map((element) => element.innerText).join(" ").replace(/\s+/g, " ").trim();
+    const at = text.search(new RegExp(words.flatMap(spellings).map(beginning).join("|"), "i"));
+    const start = at > 40 ? text.lastIndexOf(" ", at - 40) + 1 : 0;
+    const end = start + SNIPPET < text.length ? text.lastIndexOf(" ", start + SNIPPET) : text.length;
+    const piece = document.createElement("p");
+    piece.className = "hint";
+    piece.textContent = `${start > 0 ? "… " : ""}${text.slice(start, end)}${end < text.length ? " …" : ""}`;
+    mark(piece, words);
+    return piece;
 };
 
 const clear = () => {
@@ -304,17 +344,18 @@ const look = () => {
         link.parentElement.classList.toggle("not-found", heading?.classList.contains("not-found") ?? false);
     }
     const ranked = [...hits].sort((one, other) => rank(other, words) - rank(one, words));
-    results.replaceChildren(...ranked.slice(0, RESULTS_MAX).map(({ heading, parents }) => {
+    results.replaceChildren(...ranked.slice(0, RESULTS_MAX).map((group) => {
+        const { heading, parents } = group;
         const link = document.createElement("a");
         link.href = `#${heading.id}`;
         link.textContent = [...parents.slice(1), { heading }].map((each) => each.heading.textContent).join(" › ");
         const item = document.createElement("li");
-        item.append(link);
+        item.append(link, snippet(group, words));
         return item;
     }));
     found.textContent = hits.size === 0
         ? "Nothing found. All words must occur in one section; Escape shows everything again."
-        : `${hits.size} ${hits.size === 1 ? "section" : "sections"}`;
+        : `${hits.size} ${hits.size === 1 ? "section" : "sections"}${hits.size > RESULTS_MAX ? `, the best ${RESULTS_MAX} first` : ""}`;
 };
 
 search.addEventListener("input", look);
@@ -347,6 +388,37 @@ document.addEventListener("click", (event) => {
         showTarget();
     }
 });
+
+// The contents mark the section that is read: the last one whose heading has passed the upper part of the window.
+const side = document.querySelector(".docs-side");
+const entries = [...contents.querySelectorAll("a")].map((link) => ({ link, heading: document.getElementById(link.hash.slice(1)) }));
+const markSection = () => {
+    const passed = entries.filter(({ heading }) => {
+        const { top, height } = heading.getBoundingClientRect();
+        return height > 0 && top < innerHeight / 4;
+    });
+    const { link } = passed.at(-1) ?? entries[0];
+    if (link.ariaCurrent !== null) {
+        return;
+    }
+    entries.forEach((entry) => entry.link.removeAttribute("aria-current"));
+    link.setAttribute("aria-current", "true");
+    const [outer, inner] = [side, link].map((one) => one.getBoundingClientRect());
+    if (!narrow.matches && (inner.top < outer.top || inner.bottom > outer.bottom)) {
+        side.scrollTop += inner.top - outer.top - outer.height / 2;
+    }
+};
+let isPlanned = false;
+addEventListener("scroll", () => {
+    if (!isPlanned) {
+        isPlanned = true;
+        requestAnimationFrame(() => {
+            isPlanned = false;
+            markSection();
+        });
+    }
+}, { passive: true });
+markSection();
 
 // As on other sites: / and Ctrl-K lead to the search.
 document.addEventListener("keydown", (event) => {

@@ -20,9 +20,23 @@ const create = ({ challenge, host, user, email, name, known }) => navigator.cred
     },
 });
 
-const get = ({ challenge, host }) => navigator.credentials.get({
-    publicKey: { challenge: decode(challenge), rpId: host, userVerification: "required" },
+const get = ({ challenge, host }, options) => navigator.credentials.get({
+    publicKey: { challenge: decode(challenge), rpId: host, userVerification: "required" }, ...options,
 });
+
+const send = (form, { rawId, response }) => {
+    const made = form.dataset.passkey === "create";
+    const sent = {
+        credential: rawId,
+        client_data: response.clientDataJSON,
+        authenticator_data: made ? response.getAuthenticatorData() : response.authenticatorData,
+        ...(made ? { public_key: response.getPublicKey() } : { signature: response.signature }),
+    };
+    for (const [name, bytes] of Object.entries(sent)) {
+        form.elements[name].value = encode(bytes);
+    }
+    form.submit();
+};
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
     const notice = form.querySelector("[role=alert]");
@@ -30,20 +44,33 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
         event.preventDefault();
         notice.textContent = "";
         try {
-            const made = form.dataset.passkey === "create";
-            const { rawId, response } = await (made ? create : get)(form.dataset);
-            const sent = {
-                credential: rawId,
-                client_data: response.clientDataJSON,
-                authenticator_data: made ? response.getAuthenticatorData() : response.authenticatorData,
-                ...(made ? { public_key: response.getPublicKey() } : { signature: response.signature }),
-            };
-            for (const [name, bytes] of Object.entries(sent)) {
-                form.elements[name].value = encode(bytes);
-            }
-            form.submit();
+            send(form, await (form.dataset.passkey === "create" ? create : get)(form.dataset));
         } catch (error) {
             notice.textContent = error?.name === "InvalidStateError" ? form.dataset.there : form.dataset.failed;
         }
     });
+}
+
+// Where the browser can, the field for the email offers passkeys. The challenge comes from the page that signs in with
+// one.
+const offer = async (field) => {
+    if (!await globalThis.PublicKeyCredential?.isConditionalMediationAvailable?.()) {
+        return;
+    }
+    const answer = await fetch("/sign-in/passkey", { method: "POST" });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const form = page.querySelector("form[data-passkey]");
+    if (!answer.ok || !form) {
+        return;
+    }
+    const chosen = await get(form.dataset, { mediation: "conditional" });
+    form.elements.next.value = field.form.elements.next.value;
+    form.hidden = true;
+    document.body.append(form);
+    send(form, chosen);
+};
+
+for (const field of document.querySelectorAll("input[autocomplete~=webauthn]")) {
+    // What fails leaves the other ways to sign in.
+    offer(field).catch(() => {});
 }

@@ -38,6 +38,10 @@ for (const time of document.querySelectorAll("time")) {
     const [day, ...rest] = medium.format(at).split(", ");
     const exact = at.toDateString() === today ? `today,\u00a0${hour.format(at)}` : `${day}, ${rest.join(", ").replaceAll(" ", "\u00a0")}`;
     time.title = at.toLocaleString(language, { dateStyle: "full", timeStyle: "long" });
+    if (time.dataset.lastDay !== undefined) {
+        time.textContent = lastDay("short").format(new Date(at.getTime() - 1));
+        continue;
+    }
     if (time.dataset.end !== undefined && at.getHours() + at.getMinutes() + at.getSeconds() === 0) {
         const last = new Date(at.getTime() - 1);
         const zone = zoned.formatToParts(last).find((part) => part.type === "timeZoneName").value;
@@ -65,7 +69,7 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
         select();
         let isCopied = true;
         try {
-            await navigator.clipboard.writeText(field.value ?? field.textContent);
+            await navigator.clipboard.writeText(field.value ?? field.textContent.replaceAll("\u00a0", " "));
         } catch {
             field.focus();
             select();
@@ -79,14 +83,20 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 for (const status of document.querySelectorAll("[data-first-use]")) {
     status.hidden = false;
     const end = Date.now() + 10 * 60 * 1000;
+    let told = "";
     const ask = async () => {
         if (Date.now() > end) {
-            status.textContent = status.dataset.gaveUp;
+            status.textContent = told || status.dataset.gaveUp;
             return;
         }
         const answer = await fetch(status.dataset.firstUse, { redirect: "manual" }).catch(() => null);
-        if (answer?.ok && (await answer.json()).used) {
-            status.textContent = "First request received.";
+        const found = answer?.ok ? await answer.json() : { text: "" };
+        // Announced once, however often it is asked.
+        if (found.text && found.text !== told) {
+            status.textContent = told = found.text;
+            status.dataset.outcome = found.outcome;
+        }
+        if (found.outcome === "accepted") {
             return;
         }
         // A member who was signed out will see that on the next page.
@@ -119,6 +129,12 @@ for (const field of document.querySelectorAll("input[name=utc_offset]")) {
     for (const text of document.querySelectorAll("[data-zone]")) {
         text.textContent = `in your time zone (${zone})`;
     }
+    for (const option of field.form.querySelectorAll("option[data-days]")) {
+        const day = new Date();
+        day.setDate(day.getDate() + Number(option.dataset.days));
+        const words = day.toLocaleDateString("en-AU", { day: "numeric", month: "short", year: "numeric" });
+        option.textContent = option.textContent.replace(/: until .*$/, `: until ${words}`);
+    }
     field.form.addEventListener("submit", () => {
         // The offset of that day, which summer time may have changed.
         const day = (field.form.elements.expires ?? field.form.elements.from).value;
@@ -150,3 +166,45 @@ for (const button of document.querySelectorAll("button[data-print]")) {
     button.hidden = false;
     button.addEventListener("click", () => window.print());
 }
+
+// One stop of the Tab key for a long list: the arrow keys move between its rows.
+for (const table of document.querySelectorAll(".keys table")) {
+    const rows = [...table.tBodies[0].rows];
+    const stops = (row) => [...row.querySelectorAll("th a, .by a, .more")].filter((stop) => stop.getClientRects().length > 0);
+    const enter = (row) => {
+        for (const other of rows) {
+            stops(other).forEach((stop) => { stop.tabIndex = other === row ? 0 : -1; });
+        }
+    };
+    if (rows.length <= 10) {
+        continue;
+    }
+    table.querySelector(".arrows").hidden = false;
+    table.setAttribute("aria-describedby", "arrows");
+    enter(rows[0]);
+    table.tBodies[0].addEventListener("focusin", (event) => enter(event.target.closest("tr")));
+    table.tBodies[0].addEventListener("keydown", (event) => {
+        const row = event.target.closest("tr");
+        const next = rows[rows.indexOf(row) + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? NaN)];
+        if (!next || event.target.closest("[popover]")) {
+            return;
+        }
+        event.preventDefault();
+        // The same in the next row, as far as it is there.
+        const kind = event.target.matches(".more") ? ".more" : "th a";
+        (stops(next).find((stop) => stop.matches(kind)) ?? stops(next)[0]).focus();
+    });
+}
+
+// Where style sheets cannot put a menu below its button.
+document.addEventListener("beforetoggle", (event) => {
+    const button = document.querySelector(`[popovertarget="${event.target.id}"]`);
+    if (event.newState !== "open" || !button || CSS.supports("position-area", "block-end")) {
+        return;
+    }
+    const { right, bottom } = button.getBoundingClientRect();
+    const { clientWidth } = document.documentElement;
+    Object.assign(event.target.style, {
+        position: "absolute", inset: `${bottom + scrollY}px ${clientWidth - right}px auto auto`, margin: "0",
+    });
+}, true);

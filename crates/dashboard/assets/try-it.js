@@ -17,28 +17,30 @@ const send = async () => {
         status.textContent = "This is a key of production. It was not sent.";
         return;
     }
-    const operation = form.elements.operation.value;
-    const body = document.getElementById("try-it-body").value;
+    const [method, path] = form.elements.operation.value.split(" ");
+    const hasBody = method === "POST";
+    const body = hasBody ? document.getElementById("try-it-body").value : "";
     const idempotencyKey = document.getElementById("try-it-idempotency-key").value;
     const isStrict = document.getElementById("try-it-strict").checked;
-    const own = [
+    const own = hasBody ? [
         ...(isStrict ? [["Prefer", "handling=strict"]] : []),
         ...(idempotencyKey === "" ? [] : [["Idempotency-Key", idempotencyKey]]),
         ["Content-Type", "application/json"],
-    ];
-    const url = `${location.origin}/api/v1${operation}`;
+    ] : [];
+    const day = new Date().toISOString().slice(0, 10);
+    const url = `${location.origin}/api/v1${path.replace("YYYY-MM-DD", day)}`;
     // Without a key the service says what it says to everybody who has none.
     const hasKey = key !== "";
     const shown = [...(hasKey ? [["Authorization", "Bearer (your key)"]] : []), ...own];
     const sent = [...(hasKey ? [["Authorization", `Bearer ${key}`]] : []), ...own];
-    document.getElementById("try-it-request").textContent = message(`POST ${url}`, shown, body);
+    document.getElementById("try-it-request").textContent = message(`${method} ${url}`, shown, body);
     document.getElementById("try-it-answer").textContent = "";
     exchange.hidden = false;
     status.textContent = "Sending…";
     const answer = await fetch(url, {
-        method: "POST",
+        method,
         headers: sent,
-        body,
+        ...(hasBody ? { body } : {}),
         credentials: "omit",
         redirect: "error",
         signal: AbortSignal.timeout(ANSWER_TIMEOUT),
@@ -47,7 +49,15 @@ const send = async () => {
     const text = message(firstLine, [...answer.headers], await answer.text());
     document.getElementById("try-it-answer").textContent = text;
     status.textContent = firstLine;
+    exchange.scrollIntoView({ block: "nearest" });
 };
+
+// What only some operations take is shown with them.
+const showFields = () => {
+    document.getElementById("try-it-patient").hidden = form.elements.operation.value.startsWith("GET ");
+};
+form.addEventListener("change", showFields);
+showFields();
 
 form.addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -6,18 +6,23 @@ mod activity;
 mod api_keys;
 mod digests;
 mod docs;
+mod help;
 mod mails;
 mod members;
 mod metrics;
 mod page;
+mod policies;
 mod single_sign_on;
 mod unusual_keys;
 
 use std::sync::Arc;
 
-use actix_web::middleware::from_fn;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::Method;
+use actix_web::middleware::{Next, from_fn};
 use actix_web::web::ServiceConfig;
-use actix_web::{HttpRequest, HttpResponse, Scope, web};
+use actix_web::{Error, HttpRequest, HttpResponse, Scope, web};
 use intake_domain::{
     AuditLog, KeyActivity, KeyFormat, PasskeyStore, PasswordHasher, Passwords, RelyingParty, SessionStore, Signatures,
 };
@@ -98,7 +103,7 @@ impl Dashboard {
             hasher: self.hasher,
         });
         move |application| {
-            application.service(parts.add_to(pages()).wrap(from_fn(guard::guard)));
+            application.service(parts.add_to(pages()).wrap(from_fn(guard::guard)).wrap(from_fn(head_as_get)));
         }
     }
 }
@@ -144,13 +149,31 @@ parts! {
 
 fn pages() -> Scope {
     let form = web::FormConfig::default().limit(FORM_MAX).error_handler(|_, _| PageError::BadForm.into());
-    let folders =
-        [account::routes::routes, api_keys::routes::routes, members::routes::routes, activity::routes, docs::routes];
+    let folders = [
+        account::routes::routes,
+        api_keys::routes::routes,
+        members::routes::routes,
+        policies::routes,
+        activity::routes,
+        help::routes,
+        docs::routes,
+    ];
     let pages = web::scope("")
         .app_data(form)
         .route("/sign-in/provider/return", web::get().to(single_sign_on::come_back))
         .route("/assets/{name}", web::get().to(assets::asset));
     folders.into_iter().fold(pages, |pages, routes| routes(pages)).default_service(web::to(not_found))
+}
+
+/// Serves HEAD like GET. The body is left out where answers are written.
+async fn head_as_get(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    if request.method() == Method::HEAD {
+        request.head_mut().method = Method::GET;
+    }
+    next.call(request).await
 }
 
 /// Answers browsers with a page, and other programs with the API's error.

@@ -116,12 +116,17 @@ impl Mails {
             KeyChange::Created => ("created", String::new()),
             KeyChange::Replaced => ("created a replacement for", String::new()),
             KeyChange::Paused => ("paused", " Requests using it are refused until the key is resumed.".to_owned()),
-            KeyChange::Resumed => ("resumed", " Requests using it are accepted again.".to_owned()),
-            KeyChange::NetworksAllowed(networks) if networks.are_any() => {
-                ("changed the allowed networks of", " Requests using it are accepted from any network.".to_owned())
-            }
-            KeyChange::NetworksAllowed(networks) => {
-                ("changed the allowed networks of", format!(" Requests using it are accepted only from {networks}."))
+            KeyChange::Resumed(use_of_it) => ("resumed", format!(" {use_of_it}")),
+            KeyChange::NetworksAllowed(networks, why_refused) => {
+                let whence = match networks.are_any() {
+                    true => "from any network".to_owned(),
+                    false => format!("only from {networks}"),
+                };
+                let effect = match why_refused {
+                    Some(why) => format!(" Requests using it are refused from everywhere, because {why}."),
+                    None => format!(" Requests using it are accepted {whence}."),
+                };
+                ("changed the allowed networks of", effect)
             }
             KeyChange::Revoked => ("revoked", " Requests using it are refused.".to_owned()),
         };
@@ -135,8 +140,8 @@ impl Mails {
             KeyChange::Created => format!("API key “{name}” was created"),
             KeyChange::Replaced => format!("API key “{name}” was replaced"),
             KeyChange::Paused => format!("API key “{name}” was paused"),
-            KeyChange::Resumed => format!("API key “{name}” was resumed"),
-            KeyChange::NetworksAllowed(_) => format!("Allowed networks of API key “{name}” were changed"),
+            KeyChange::Resumed(_) => format!("API key “{name}” was resumed"),
+            KeyChange::NetworksAllowed(..) => format!("Allowed networks of API key “{name}” were changed"),
             KeyChange::Revoked => format!("API key “{name}” was revoked"),
         };
         let others =
@@ -183,31 +188,41 @@ impl Mails {
         })
     }
 
-    /// Tells the members who can replace a key that expires soon, of each key once.
+    /// Tells the members who can replace keys that expire soon: of each key once, and of all keys of a day in one mail.
     pub async fn tell_of_expiring_keys(
         &self,
         keys: &dyn ExpiringKeyStore,
         members: &dyn MemberStore,
     ) -> Result<(), StoreError> {
-        for key in keys.claim_expiring(edge::now()).await? {
-            let mut able = members.members(key.organisation_id).await?;
+        let claimed = keys.claim_expiring(edge::now()).await?;
+        for keys in claimed.chunk_by(|key, next| key.organisation_id == next.organisation_id) {
+            let [first, ..] = keys else { continue };
+            let mut able = members.members(first.organisation_id).await?;
             able.retain(|member| member.role.manages_keys());
-            self.key_expires(able, &key);
+            self.keys_expire(able, first, keys);
         }
         Ok(())
     }
 
-    /// A key will expire.
-    fn key_expires(&self, to: Vec<MemberRecord>, key: &ExpiringKey) {
-        let ExpiringKey { name, hint, organisation_name, expires_at, organisation_id, .. } = key;
-        let (name, organisation_name) = (without_links(name), without_links(organisation_name));
+    /// These keys of an organisation will expire.
+    fn keys_expire(&self, to: Vec<MemberRecord>, first: &ExpiringKey, keys: &[ExpiringKey]) {
+        let organisation_name = without_links(&first.organisation_name);
+        let subject = match keys.len() {
+            1 => format!("API key “{}” expires soon", without_links(&first.name)),
+            count => format!("{count} API keys of {organisation_name} expire soon"),
+        };
+        let paragraph = |ExpiringKey { id, name, hint, expires_at, .. }: &ExpiringKey| {
+            let (name, end) = (without_links(name), end_in_words(*expires_at));
+            format!(
+                "“{name}” (…{hint}) works until {end}. Replace it: {}/settings/api-keys/{id}/replace",
+                self.base_url
+            )
+        };
         let text = format!(
-            "The API key “{name}” (…{hint}) of {organisation_name} works until {}. After that, requests with it are refused.\n\n\
-             Replace it in time: {}/settings/api-keys",
-            end_in_words(*expires_at),
-            self.base_url
+            "After a key has expired, requests with it are refused. Replace these API keys of {organisation_name} in time.\n\n{}",
+            keys.iter().map(paragraph).collect::<Vec<_>>().join("\n\n")
         );
-        self.send_all(*organisation_id, to, &format!("API key “{name}” expires soon"), &text);
+        self.send_all(first.organisation_id, to, &subject, &text);
     }
 
     pub(crate) fn send_all(
@@ -329,8 +344,10 @@ pub(crate) enum KeyChange<'a> {
     Created,
     Replaced,
     Paused,
-    Resumed,
-    NetworksAllowed(&'a AllowedNetworks),
+    /// Resumed, with the sentence about its requests.
+    Resumed(&'a str),
+    /// Networks, and the reason why requests are refused from everywhere.
+    NetworksAllowed(&'a AllowedNetworks, Option<&'static str>),
     Revoked,
 }
 

@@ -1,5 +1,5 @@
-//! Mails about busy keys that fell silent or are refused more often than usual: one of a kind for each organisation,
-//! which lists the keys.
+//! Mails about keys that fell silent, are refused more often than usual or altogether: one of a kind for each
+//! organisation, which lists the keys.
 
 use intake_domain::{
     Environment, MemberRecord, MemberStore, OrganisationId, StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore,
@@ -12,9 +12,12 @@ use crate::mails::{Mails, moment, without_links};
 const NAMED_MAX: usize = 20;
 /// No key is silent after fewer days.
 const SILENT_DAYS_MIN: u8 = 2;
+const REFUSED_ADVICE: &str = "The page of a key counts the reasons and lists the last refused requests with their ids. \
+    Patients of these requests were not stored. Tell the people who run the software that uses the key.\n\nThe next \
+    mail about refusals of a key comes after a week at the earliest.";
 
 impl Mails {
-    /// Tells the members who manage keys of busy keys that fell silent or are refused more often than usual.
+    /// Tells the members who manage keys of keys whose use has changed.
     pub async fn tell_of_unusual_keys(
         &self,
         keys: &dyn UnusualKeyStore,
@@ -22,10 +25,9 @@ impl Mails {
         environment: Environment,
     ) -> Result<(), StoreError> {
         let mut found = keys.claim_unusual().await?;
-        found.sort_by_key(|key| (key.organisation_id, is_silent(key)));
-        let is_same =
-            |a: &UnusualKey, b: &UnusualKey| (a.organisation_id, is_silent(a)) == (b.organisation_id, is_silent(b));
-        for keys in found.chunk_by(is_same) {
+        let kind = |key: &UnusualKey| (key.organisation_id, News::about(key));
+        found.sort_by_key(kind);
+        for keys in found.chunk_by(|a, b| kind(a) == kind(b)) {
             let Some(UnusualKey { organisation_id, .. }) = keys.first() else { continue };
             match members.members(*organisation_id).await {
                 Ok(members) => self.keys_are_unusual(members, *organisation_id, keys, environment),
@@ -49,8 +51,22 @@ impl Mails {
     }
 }
 
-fn is_silent(key: &UnusualKey) -> bool {
-    matches!(key.change, UnusualUse::Silent { .. })
+/// Kinds of news, the most urgent first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    OnlyRefused,
+    Refused,
+    Silent,
+}
+
+impl News {
+    fn about(key: &UnusualKey) -> Self {
+        match key.change {
+            UnusualUse::OnlyRefused { .. } => Self::OnlyRefused,
+            UnusualUse::Refused { .. } => Self::Refused,
+            UnusualUse::Silent { .. } => Self::Silent,
+        }
+    }
 }
 
 /// Subject and text. `first` is one of the keys.
@@ -60,24 +76,28 @@ fn text(first: &UnusualKey, keys: &[UnusualKey], environment: Environment, base_
         [key] => (format!("API key “{}”", without_links(&key.name)), "this API key"),
         keys => (format!("{} API keys of {organisation}", keys.len()), "these API keys"),
     };
-    let (subject, what, advice, list) = if is_silent(first) {
-        (
+    let keys_of = format!("{number} of {organisation} ({environment})");
+    let (subject, what, advice, list) = match News::about(first) {
+        News::OnlyRefused => (
+            format!("Every request with {which} is refused"),
+            format!("No patient arrives through {keys_of}: every request is refused."),
+            REFUSED_ADVICE,
+            format!("{base_url}/settings/api-keys"),
+        ),
+        News::Silent => (
             if keys.len() == 1 { format!("{which} has fallen silent") } else { format!("{which} have fallen silent") },
-            format!("No request with {number} of {organisation} ({environment}) was accepted for longer than usual."),
+            format!("No request with {keys_of} was accepted for longer than usual."),
             "Check whether the software that uses the key runs, and what its own log says. The page of a key lists \
              requests that were refused. If you are closed for holidays, nothing is wrong. Revoke a key that nothing \
              needs any more.\n\nThe next mail about the silence of a key comes only after the key was used again.",
             format!("{base_url}/settings/api-keys?unused={SILENT_DAYS_MIN}"),
-        )
-    } else {
-        (
+        ),
+        News::Refused => (
             format!("Requests with {which} are refused more often than usual"),
-            format!("Far more requests with {number} of {organisation} ({environment}) are refused than usual."),
-            "The page of a key counts the reasons and lists the last refused requests with their ids. Patients of these \
-             requests were not stored. Tell the people who run the software that uses the key.\n\nThe next mail about \
-             refusals of a key comes after a week at the earliest.",
+            format!("Far more requests with {keys_of} are refused than usual."),
+            REFUSED_ADVICE,
             format!("{base_url}/settings/api-keys"),
-        )
+        ),
     };
     let mut paragraphs = vec![what];
     paragraphs.extend(keys.iter().take(NAMED_MAX).map(|key| line(key, base_url)));
@@ -101,6 +121,11 @@ fn line(key: &UnusualKey, base_url: &str) -> String {
         UnusualUse::Refused { lately, before } => {
             format!("{lately} requests refused in one day. Usually: at most {before} a day")
         }
+        UnusualUse::OnlyRefused { last_used_at, refused, field } => format!(
+            "no patient since {}; {refused} requests refused{}",
+            moment(*last_used_at),
+            field.as_ref().map(|field| format!(", most of them because of {field}")).unwrap_or_default()
+        ),
     };
     format!("“{}” (…{hint}): {what}.\n{base_url}/settings/api-keys/{id}", without_links(name))
 }

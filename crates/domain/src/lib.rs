@@ -30,7 +30,12 @@ pub mod members;
 mod name;
 #[cfg(feature = "access")]
 mod network;
+#[cfg(feature = "access")]
+pub mod own_key;
+#[cfg(feature = "access")]
+pub mod pairs;
 mod patients;
+mod quality;
 #[cfg(feature = "access")]
 pub mod sessions;
 #[cfg(feature = "access")]
@@ -42,6 +47,7 @@ mod token;
 
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
 pub use patients::*;
+pub use quality::*;
 pub use timestamp::{day, timestamp};
 
 #[cfg(feature = "access")]
@@ -59,4 +65,4 @@ pub use {
 
 #[cfg(all(feature = "access", feature = "workspace"))]
 #[doc(hidden)]
-pub use {accounts::*, audit::*, feed::*, keys::*, mail::*, members::*, sessions::*};
+pub use {accounts::*, audit::*, feed::*, keys::*, mail::*, members::*, own_key::*, pairs::*, sessions::*};

@@ -93,7 +93,7 @@ pub enum NameError {
     #[error("{NO_KEY}")]
     ApiKey,
     /// The activity log uses the word for people who are not members.
-    #[error("must not be a word like “operator” or “someone”, which the activity log uses for others")]
+    #[error("must not be a word like “operator” or “someone”, which the audit log uses for others")]
     Reserved,
     /// Another member of the organisation has it.
     #[error("is another member's: add something that tells you apart")]

@@ -11,10 +11,10 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Keys, Mails, Members};
 use intake_domain::{
-    AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, EndOutcome, Environment, Factors, Holder, InviteOutcome,
-    KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog, MockKeyActivity, MockPasskeyStore, MockPasswordHasher,
-    MockPatientRegister, MockSessionStore, MockSignatures, Name, PasskeyStore, PasswordHasher, Passwords, Role,
-    SessionStore, SignedIn, Token,
+    AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, CreatedInPart, EndOutcome, Environment, Factors, Holder,
+    InviteOutcome, KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog, MockKeyActivity, MockOwnKeyStore,
+    MockPasskeyStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, MockSignatures, Name, OwnKeyStore,
+    PasskeyStore, PasswordHasher, Passwords, Role, SessionStore, SignedIn, Token,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -46,6 +46,7 @@ impl Application {
         let api = Api {
             register: Arc::new(MockPatientRegister::new()),
             activity: activity(),
+            own_keys: own_keys(),
             format: format.clone(),
             rate: None,
             proxies: proxies.clone(),
@@ -102,11 +103,21 @@ fn keys() -> Arc<dyn Keys> {
     Arc::new(keys)
 }
 
+fn own_keys() -> Arc<dyn OwnKeyStore> {
+    let mut keys = MockOwnKeyStore::new();
+    keys.expect_own_key().returning(|_| Ok(None));
+    let none = CreatedInPart { existing: 0, erased: 0, digest: [0; 32] };
+    keys.expect_created().returning(move |_, _| Ok(none));
+    Arc::new(keys)
+}
+
 fn activity() -> Arc<dyn KeyActivity> {
     let mut activity = MockKeyActivity::new();
     activity.expect_note_sent_in_clear().returning(|_, _| ());
     activity.expect_note_refusal().returning(|_, _| ());
     activity.expect_note_answer().returning(|_, _, _| ());
+    activity.expect_known_end().returning(|_| None);
+    activity.expect_refusals().returning(|_, _| Ok(Vec::new()));
     Arc::new(activity)
 }
 

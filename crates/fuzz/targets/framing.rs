@@ -11,6 +11,7 @@ use libfuzzer_sys::fuzz_target;
 
 use connection::framing::Framing;
 
+#[expect(dead_code, reason = "what a refusal says is not looked at")]
 #[path = "../../http/src/connection"]
 mod connection {
     pub(crate) mod chunks;

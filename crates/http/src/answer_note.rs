@@ -16,10 +16,14 @@ pub struct Note {
     pub(crate) refusal: Option<RefusalReason>,
     /// Reason why the key was refused, in the word of the metric.
     pub(crate) key_fault: Option<&'static str>,
-    /// The fields that the answer names.
+    /// The fields that a refusal names, the doubts about a patient that was created, or that it was created before.
     pub(crate) fields: Vec<&'static str>,
+    /// True if the request had ordered the failure.
+    pub(crate) is_simulated: bool,
     /// Reason why the service failed, for the log alone.
     pub(crate) cause: Option<Cause>,
+    /// The anchor of the reference at which a refusal is explained.
+    pub(crate) help: Option<&'static str>,
 }
 
 /// Reason why the service failed.
@@ -59,6 +63,13 @@ impl From<Cause> for Note {
 }
 
 impl Note {
+    /// Marks an answer as a failure that the request had ordered.
+    pub(crate) fn mark_simulated<B>(response: &mut HttpResponse<B>) {
+        if let Some(note) = response.extensions_mut().get_mut::<Self>() {
+            note.is_simulated = true;
+        }
+    }
+
     /// Adds the key of the request and its client to what the answer carries.
     pub(crate) fn add_key<B>(response: &mut HttpResponse<B>, key: (KeyDigest, KeyClient)) {
         let mut extensions = response.extensions_mut();

@@ -1,6 +1,7 @@
 //! What every request and answer has in common: HTTPS is required, and each answer carries a request id and the same
 //! headers.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::time::Instant;
@@ -11,9 +12,9 @@ use actix_web::error::InternalError;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{ConnectionType, StatusCode};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpResponse, web};
+use actix_web::{Error, HttpMessage, HttpResponse, web};
 use futures_util::FutureExt;
-use intake_domain::{AnswerCode, KeyActivity, KeyAnswer, KeyFormat, Refusal, RefusalReason};
+use intake_domain::{AnswerCode, KeyActivity, KeyAnswer, KeyFormat, Refusal, RefusalReason, timestamp};
 use intake_metrics::RequestSpan;
 use uuid::Uuid;
 use uuid::fmt::Simple;
@@ -22,6 +23,7 @@ use crate::answer_note::Note;
 use crate::client_address::client;
 use crate::connection::pieces::Pieces;
 use crate::connection::progress::Progress;
+use crate::failure_log;
 use crate::metrics;
 use crate::patients::{bearer, body};
 use crate::problem::{self, Problem};
@@ -31,6 +33,7 @@ use crate::trusted_proxies::TrustedProxies;
 use intake_edge as edge;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const INTAKE_KEY_EXPIRES: HeaderName = HeaderName::from_static("intake-key-expires");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// Long enough for the ids of every tracing system.
 const REQUEST_ID_MAX: usize = 128;
@@ -44,6 +47,18 @@ pub(crate) struct Revalidated;
 #[derive(Clone, Copy, Debug)]
 pub struct Immutable;
 
+/// The id of a request, in the extensions of one that is not for the API.
+#[derive(Clone, Debug)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The id as its answer has it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
 /// The middleware around the whole application.
 pub async fn envelope(
     request: ServiceRequest,
@@ -54,6 +69,8 @@ pub async fn envelope(
     let is_https = is_https(&request, progress);
     let route = Route::of(&request);
     let trace_parent = || request_log::trace_parent(request.headers());
+    // A create is spared what only a page shows.
+    let is_page = !matches!(route, Route::Api(_));
     let span = RequestSpan::start(request_log::name(request.method()), route.as_str(), trace_parent);
     let exchange = Exchange {
         request_id: request_id(request.headers()),
@@ -66,6 +83,9 @@ pub async fn envelope(
             span: span.clone(),
         }),
     };
+    if is_page {
+        request.extensions_mut().insert(RequestId(exchange.request_id.clone()));
+    }
     let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
     let media_type = problem::media_type(request.headers());
     let is_last = request.head().connection_type() == ConnectionType::Close;
@@ -78,7 +98,7 @@ pub async fn envelope(
     } else if is_after_close {
         Some(Problem::AfterConnectionClose)
     } else if names_another_host(&request) {
-        Some(Problem::Malformed("The target names another host than the header".into()))
+        Some(Problem::Malformed("The request target and the Host header name different hosts".into()))
     } else {
         None
     };
@@ -163,6 +183,7 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
     }
     let note = response.extensions_mut().remove::<Note>().unwrap_or_default();
     record(&note, request_id.to_str().unwrap_or_default(), response.status(), request.as_ref());
+    let key_expires = key_end(&note, response.status(), request.as_ref());
     let caching = match response.extensions() {
         extensions if extensions.contains::<Immutable>() => "public, max-age=31536000, immutable",
         extensions if extensions.contains::<Revalidated>() => "no-cache",
@@ -170,12 +191,23 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
     };
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, request_id);
+    key_expires.into_iter().for_each(|end| drop(headers.insert(INTAKE_KEY_EXPIRES, end)));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(caching));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(link) = note.help.zip(progress).and_then(|(anchor, progress)| progress.help_link(anchor)) {
+        headers.insert(header::LINK, link);
+    }
     if is_https {
         let hsts = progress.map(Progress::hsts).unwrap_or_default();
         headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(hsts.value()));
     }
+}
+
+/// The end of the request's key. None: it has none, or was refused.
+fn key_end(note: &Note, status: StatusCode, request: Option<&Begun>) -> Option<HeaderValue> {
+    let activity = request?.activity.as_ref().filter(|_| status != StatusCode::UNAUTHORIZED)?;
+    let end = activity.known_end(&note.key?.0)?;
+    HeaderValue::from_str(&timestamp(end)).ok()
 }
 
 /// Counts an answer, for its key, too, and logs it.
@@ -187,32 +219,23 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     let activity = request.and_then(|begun| begun.activity.as_ref());
     if let (Some((key, sender)), Some(activity)) = (note.key, activity) {
         let (at, code) = (edge::now(), AnswerCode(number));
-        let client = was_accepted(status).then_some(sender);
+        let client = status.is_success().then_some(sender);
         activity.note_answer(&key, KeyAnswer { at, code, client }, &note.fields);
-        if note.refusal.is_some() {
+        // Those beyond the rate are counted alone: a flood of them would leave none of the others.
+        if note.refusal.is_some_and(|reason| note.is_simulated || reason != RefusalReason::RateExceeded) {
             let (request_id, address) = (request_id.to_owned(), sender.address);
-            activity.note_refusal(&key, Refusal { at, code, reason: note.refusal, address, request_id });
+            let fields = note.fields.iter().copied().map(Cow::Borrowed).collect();
+            let (reason, is_simulated) = (note.refusal, note.is_simulated);
+            activity.note_refusal(&key, Refusal { at, code, reason, fields, is_simulated, address, request_id });
         }
     }
     if let (Some(asked), Some((route, time))) = (request.and_then(|begun| begun.asked.as_ref()), timed) {
         let holder = note.key.zip(activity).and_then(|((key, _), activity)| activity.known_holder(&key));
-        asked.log(route, request_id, number, holder, time);
+        asked.log(route, request_id, (number, note), holder, time);
     }
     if status.is_server_error() {
-        let cause = note.cause.as_ref().map_or("unknown".to_owned(), ToString::to_string);
-        if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(request_id, status = number, cause, "a request failed unexpectedly");
-        } else {
-            tracing::warn!(request_id, status = number, cause, "a request was refused");
-        }
+        failure_log::log(note, request_id, status);
     }
-}
-
-/// Returns whether a request with this answer was a use of its key. Every later fault is answered only if the key is
-/// active.
-fn was_accepted(status: StatusCode) -> bool {
-    let is_about_the_key = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::TOO_MANY_REQUESTS);
-    !is_about_the_key && !status.is_server_error()
 }
 
 /// An absolute target must name the same host as the header, or programs that read one of them would disagree with
@@ -250,7 +273,9 @@ fn note_key_sent_in_clear(request: &ServiceRequest, request_id: &HeaderValue) {
         let request_id = request_id.to_str().unwrap_or_default().to_owned();
         let reason = Some(RefusalReason::Unencrypted);
         let address = client(request.request()).address;
-        activity.note_sent_in_clear(&key.digest(), Refusal { at: edge::now(), code, reason, address, request_id });
+        let (at, fields, is_simulated) = (edge::now(), Vec::new(), false);
+        let refusal = Refusal { at, code, reason, fields, is_simulated, address, request_id };
+        activity.note_sent_in_clear(&key.digest(), refusal);
     }
 }
 

@@ -7,10 +7,15 @@ mod client_address;
 mod connection;
 mod document;
 mod envelope;
+mod failure_log;
 mod hsts;
+mod log_pace;
 mod metrics;
+mod misplaced_key;
 mod openapi;
+mod own_key;
 mod patients;
+mod postman;
 mod problem;
 mod request_log;
 mod request_times;
@@ -19,10 +24,11 @@ mod trusted_proxies;
 
 use std::sync::Arc;
 
+use actix_web::guard::{Any, Get, Head};
 use actix_web::http::{Method, header};
 use actix_web::web::{Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse, web};
-use intake_domain::{KeyActivity, KeyFormat, PatientRegister};
+use actix_web::{HttpRequest, HttpResponse, Resource, web};
+use intake_domain::{KeyActivity, KeyFormat, OwnKeyStore, PatientRegister};
 
 pub use answer_note::{Cause, Note};
 pub use connection::admission::{Connections, Slot};
@@ -30,17 +36,19 @@ pub use connection::pieces::PIECE_MAX;
 pub use connection::stream::Connection;
 pub use connection::turns::Turns;
 pub use document::Document;
-pub use envelope::{Immutable, envelope, note_progress};
+pub use envelope::{Immutable, RequestId, envelope, note_progress};
 pub use hsts::Hsts;
+pub use log_pace::LogPace;
 pub use metrics::write_metrics;
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::within_limits;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
+pub use postman::postman_collection;
 pub use trusted_proxies::TrustedProxies;
 
 use openapi::OpenApiDocument;
-use patients::create;
 use patients::rate_limit::RateLimiter;
+use patients::{admission, create};
 use problem::Problem;
 
 /// A function for the benchmarks, which can only call what is public.
@@ -61,6 +69,8 @@ pub struct Api {
     pub register: Arc<dyn PatientRegister>,
     /// Records how requests with keys were answered.
     pub activity: Arc<dyn KeyActivity>,
+    /// Answers what keys ask about themselves.
+    pub own_keys: Arc<dyn OwnKeyStore>,
     /// Format of keys.
     pub format: KeyFormat,
     /// Rate at which a key may be used; none: without limit.
@@ -75,6 +85,7 @@ impl Api {
     /// Returns what adds the interface to an application. The applications of all workers share its state.
     pub fn configure(self) -> impl Fn(&mut ServiceConfig) + Clone + Send {
         let (register, activity) = (Data::from(self.register), Data::from(self.activity));
+        let own_keys = Data::from(self.own_keys);
         let (format, proxies) = (Data::new(self.format), Data::new(self.proxies));
         let limiter = Data::new(self.rate.map(RateLimiter::new));
         let document = Data::new(OpenApiDocument::new(self.base_url));
@@ -82,6 +93,7 @@ impl Api {
             application
                 .app_data(register.clone())
                 .app_data(activity.clone())
+                .app_data(own_keys.clone())
                 .app_data(format.clone())
                 .app_data(proxies.clone())
                 .app_data(limiter.clone())
@@ -97,16 +109,24 @@ fn routes(application: &mut ServiceConfig) {
             .route(web::method(Method::OPTIONS).to(|| options(problem::POST_ONLY)))
             .default_service(web::to(|request, payload| refuse(Problem::PostOnly, request, payload)))
     };
-    let document = web::resource("/api/v1/openapi.json")
-        .route(web::get().to(openapi::document))
-        .route(web::method(Method::OPTIONS).to(|| options(problem::GET_ONLY)))
-        .default_service(web::to(|request, payload| refuse(Problem::GetOnly, request, payload)));
+    let reading = || web::route().guard(Any(Get()).or(Head()));
     application
         .service(operation("/api/v1/patients").route(web::post().to(create::create)))
         .service(operation("/api/v1/patients/validate").route(web::post().to(create::validate)))
-        .service(document)
+        .service(get_only("/api/v1/key").route(reading().to(own_key::key)))
+        .service(get_only("/api/v1/key/days/{date}").route(reading().to(own_key::day)))
+        .service(get_only("/api/v1/key/refusals").route(reading().to(own_key::refusals)))
+        .service(get_only("/api/v1/key/quality").route(reading().to(own_key::quality)))
+        .service(get_only("/api/v1/openapi.json").route(reading().to(openapi::document)))
         // For targets that are no path, such as that of `OPTIONS *`.
         .default_service(web::to(not_found));
+}
+
+/// The answers of a document to other methods than GET and HEAD.
+pub fn get_only(path: &str) -> Resource {
+    web::resource(path)
+        .route(web::method(Method::OPTIONS).to(|| options(problem::GET_ONLY)))
+        .default_service(web::to(|request, payload| refuse(Problem::GetOnly, request, payload)))
 }
 
 /// The answer for paths that do not exist.
@@ -119,5 +139,5 @@ async fn options(allowed: &'static str) -> HttpResponse {
 }
 
 async fn refuse(problem: Problem, request: HttpRequest, payload: web::Payload) -> HttpResponse {
-    create::refuse(&problem, &request, payload).await
+    admission::refuse(&problem, &request, payload).await
 }

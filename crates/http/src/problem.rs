@@ -2,23 +2,25 @@
 //! name fields and rules, never a value, and never come from a source error.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use intake_domain::{
-    CreatePatientError, FaultKind, Field, FieldFault, FieldFaults, JsonError, KeyRefusal, MalformedKey, RefusalReason,
-    Source, StoreError, UnknownField,
+    AskKeyError, CreatePatientError, FaultKind, Field, FieldFault, FieldFaults, JsonError, KeyRefusal, MalformedKey,
+    RefusalReason, Source, StoreError, UnknownField,
 };
 use serde::Serialize;
 
 use crate::answer_note::{Cause, Note};
+use crate::misplaced_key::MisplacedKey;
 
-/// Methods of the operations.
+/// Methods of the operations on patients.
 pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
-/// Methods of the document.
-pub(crate) const GET_ONLY: &str = "GET, OPTIONS";
+/// Methods of what is read.
+pub(crate) const GET_ONLY: &str = "GET, HEAD, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
 /// The header's name in the path of a fault.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -37,8 +39,8 @@ pub(crate) enum Problem {
     PostOnly,
     /// The path takes GET requests.
     GetOnly,
-    /// No key was sent.
-    NoKey,
+    /// No key was sent where it belongs, and perhaps one elsewhere.
+    NoKey(Option<MisplacedKey>),
     /// A text that is no key of this service.
     MalformedKey(MalformedKey),
     /// A well-formed key that is unknown, revoked or expired.
@@ -59,9 +61,9 @@ pub(crate) enum Problem {
     AfterConnectionClose,
     /// The body, or a header, is not well formed.
     Malformed(Cow<'static, str>),
-    /// Fields break rules.
-    Invalid(FieldFaults),
-    /// The body has members that are no fields, and perhaps fields that break rules.
+    /// Fields break rules. Members that are no fields may have been meant as those that are missing.
+    Invalid(FieldFaults, Vec<UnknownField>),
+    /// The body has members that are no fields, which the caller does not want, and perhaps fields that break rules.
     UnknownMembers(Option<FieldFaults>, Vec<UnknownField>),
     /// The idempotency key belongs to a different patient.
     DifferentPatient,
@@ -115,7 +117,7 @@ impl Problem {
     fn errors(&self) -> Option<Vec<FieldError<'_>>> {
         let unknown: &[UnknownField] = match self {
             Self::UnknownMembers(_, unknown) => unknown,
-            Self::Invalid(_) => &[],
+            Self::Invalid(..) => &[],
             Self::DifferentPatient => {
                 let message = "was already used for a different patient".into();
                 return Some(vec![FieldError { path: vec![IDEMPOTENCY_KEY], message }]);
@@ -124,16 +126,35 @@ impl Problem {
         };
         let faults = self.faults().iter().map(|fault| {
             let path = fault.field.map(Field::name).into_iter().collect();
-            FieldError { path, message: fault.kind.to_string().into() }
+            FieldError { path, message: self.message(*fault) }
         });
         let unknown =
             unknown.iter().map(|unknown| FieldError { path: vec![unknown.name.as_str()], message: unknown.message() });
         Some(faults.chain(unknown).collect())
     }
 
+    fn message(&self, fault: FieldFault) -> Cow<'static, str> {
+        if let (Self::Invalid(_, unknown), FaultKind::Missing, Some(field)) = (self, fault.kind, fault.field)
+            && let Some(message) = unknown.iter().find_map(|unknown| unknown.message_of_missing(field))
+        {
+            return message.into();
+        }
+        fault.kind.to_string().into()
+    }
+
+    /// Adds what was sent in place of fields, if some are missing.
+    pub(crate) fn with_unknown(self, unknown: impl FnOnce() -> Vec<UnknownField>) -> Self {
+        match self {
+            Self::Invalid(faults, _) if faults.as_slice().iter().any(|fault| fault.kind == FaultKind::Missing) => {
+                Self::Invalid(faults, unknown())
+            }
+            other => other,
+        }
+    }
+
     fn faults(&self) -> &[FieldFault] {
         match self {
-            Self::Invalid(faults) | Self::UnknownMembers(Some(faults), _) => faults.as_slice(),
+            Self::Invalid(faults, _) | Self::UnknownMembers(Some(faults), _) => faults.as_slice(),
             _ => &[],
         }
     }
@@ -144,7 +165,7 @@ impl Problem {
 
         let (refusal, key_fault, cause) = match self {
             Self::NotFound | Self::PostOnly | Self::GetOnly => (None, None, None),
-            Self::NoKey => (None, Some("missing"), None),
+            Self::NoKey(_) => (None, Some("missing"), None),
             Self::MalformedKey(MalformedKey::Shape) => (None, Some("malformed"), None),
             Self::MalformedKey(MalformedKey::OtherEnvironment) => (None, Some("other-environment"), None),
             Self::MalformedKey(MalformedKey::Checksum) => (None, Some("checksum"), None),
@@ -160,7 +181,7 @@ impl Problem {
             Self::ContentTooLarge | Self::HeadTooLarge => (Some(Reason::TooLarge), None, None),
             Self::BodyTooSlow | Self::HeadTooSlow => (Some(Reason::TooSlow), None, None),
             Self::Malformed(_) | Self::AfterConnectionClose => (Some(Reason::Malformed), None, None),
-            Self::Invalid(_) => (Some(Reason::Invalid), None, None),
+            Self::Invalid(..) => (Some(Reason::Invalid), None, None),
             Self::UnknownMembers(..) => (Some(Reason::UnknownMembers), None, None),
             Self::DifferentPatient => (Some(Reason::DifferentPatient), None, None),
             Self::Erased => (Some(Reason::Erased), None, None),
@@ -168,7 +189,26 @@ impl Problem {
             Self::Unavailable(source) => (Some(Reason::Unavailable), None, Some(Cause::of(source))),
             Self::Unexpected(source) => (Some(Reason::Unexpected), None, Some(Cause::of(source))),
         };
-        Note { key: None, refusal, key_fault, fields: self.fields(), cause }
+        Note { refusal, key_fault, fields: self.fields(), cause, help: Some(self.help()), ..Note::default() }
+    }
+
+    /// The anchor of the reference at which the answer is explained.
+    fn help(&self) -> &'static str {
+        match self {
+            Self::Malformed(_) | Self::AfterConnectionClose => "400-bad-request",
+            Self::NoKey(_) | Self::MalformedKey(_) | Self::KeyRefused(_) => "401-unauthorized",
+            Self::NotFound | Self::PostOnly | Self::GetOnly => "every-status-404-405",
+            Self::BodyTooSlow | Self::HeadTooSlow => "every-status-408",
+            Self::Erased => "every-status-410",
+            Self::ContentTooLarge => "every-status-413",
+            Self::UnsupportedMediaType => "every-status-415",
+            Self::Invalid(..) | Self::UnknownMembers(..) | Self::DifferentPatient => "422-validation-error",
+            Self::NotHttps => "every-status-426",
+            Self::RateExceeded(_) => "every-status-429",
+            Self::HeadTooLarge => "every-status-431",
+            Self::Unexpected(_) => "every-status-500",
+            Self::Full | Self::BodiesFull | Self::Unavailable(_) => "every-status-503",
+        }
     }
 
     /// The fields that the answer names.
@@ -183,14 +223,14 @@ impl Problem {
         let unauthorised = (StatusCode::UNAUTHORIZED, "Unauthorized", "Missing or invalid API key");
         match self {
             Self::NotHttps => (StatusCode::UPGRADE_REQUIRED, "Upgrade Required", "Requests must use HTTPS"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "Not Found", "There is nothing at this path"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "Not Found", "No such path"),
             Self::PostOnly => {
-                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path takes POST requests only")
+                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path accepts only POST requests")
             }
             Self::GetOnly => {
-                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path takes GET requests only")
+                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path accepts only GET and HEAD requests")
             }
-            Self::NoKey | Self::MalformedKey(_) | Self::KeyRefused(_) => unauthorised,
+            Self::NoKey(_) | Self::MalformedKey(_) | Self::KeyRefused(_) => unauthorised,
             Self::RateExceeded(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests", "The API key's rate limit is exceeded")
             }
@@ -203,24 +243,26 @@ impl Problem {
                 (StatusCode::PAYLOAD_TOO_LARGE, "Content Too Large", "The body must not be larger than 64 KiB")
             }
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout", "The body did not arrive in time"),
-            Self::HeadTooSlow => (StatusCode::REQUEST_TIMEOUT, "Request Timeout", "The head did not arrive in time"),
+            Self::HeadTooSlow => {
+                (StatusCode::REQUEST_TIMEOUT, "Request Timeout", "The request headers did not arrive in time")
+            }
             Self::HeadTooLarge => (
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 "Request Header Fields Too Large",
-                "The request's head is too large",
+                "The request headers are too large",
             ),
             Self::AfterConnectionClose => {
-                (StatusCode::BAD_REQUEST, "Bad Request", "The request came after one with Connection: close")
+                (StatusCode::BAD_REQUEST, "Bad Request", "Request sent after Connection: close")
             }
             Self::Malformed(detail) => (StatusCode::BAD_REQUEST, "Bad Request", detail),
-            Self::Invalid(_) | Self::UnknownMembers(..) | Self::DifferentPatient => {
+            Self::Invalid(..) | Self::UnknownMembers(..) | Self::DifferentPatient => {
                 (StatusCode::UNPROCESSABLE_ENTITY, "Validation Error", "Validation failed")
             }
             Self::Erased => {
                 (StatusCode::GONE, "Gone", "The patient that was created with this Idempotency-Key has been erased")
             }
             Self::Full | Self::BodiesFull => {
-                (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is full; try again shortly")
+                (StatusCode::SERVICE_UNAVAILABLE, "Service Unavailable", "The service is overloaded; try again shortly")
             }
             Self::Unavailable(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -245,11 +287,12 @@ impl Problem {
             Self::GetOnly => {
                 response.insert_header((header::ALLOW, GET_ONLY));
             }
-            Self::NoKey => {
+            Self::NoKey(None) => {
                 response.insert_header((header::WWW_AUTHENTICATE, CHALLENGE));
             }
-            Self::MalformedKey(reason) => add_challenge(response, &reason.to_string()),
-            Self::KeyRefused(reason) => add_challenge(response, &reason.to_string()),
+            Self::NoKey(Some(misplaced)) => add_challenge(response, "invalid_request", misplaced),
+            Self::MalformedKey(reason) => add_challenge(response, "invalid_token", reason),
+            Self::KeyRefused(reason) => add_challenge(response, "invalid_token", reason),
             Self::RateExceeded(wait) => add_retry_after(response, *wait),
             Self::Full | Self::Unavailable(_) => add_retry_after(response, RETRY_SOON),
             Self::BodiesFull => {
@@ -267,7 +310,7 @@ impl Problem {
             | Self::HeadTooLarge
             | Self::NotFound
             | Self::Malformed(_)
-            | Self::Invalid(_)
+            | Self::Invalid(..)
             | Self::UnknownMembers(..)
             | Self::DifferentPatient
             | Self::Erased
@@ -277,22 +320,34 @@ impl Problem {
 }
 
 impl From<CreatePatientError> for Problem {
-    /// The only place where a failed use case becomes an answer.
     fn from(error: CreatePatientError) -> Self {
         match error {
             CreatePatientError::KeyRefused(refusal) => Self::KeyRefused(refusal),
-            CreatePatientError::Invalid(faults) => Self::Invalid(faults),
+            CreatePatientError::Invalid(faults) => Self::Invalid(faults, Vec::new()),
             CreatePatientError::DifferentPatient => Self::DifferentPatient,
             CreatePatientError::Erased => Self::Erased,
-            CreatePatientError::Store(StoreError::Overloaded) => Self::Full,
-            CreatePatientError::Store(StoreError::Unavailable(source) | StoreError::Locked(source)) => {
-                Self::Unavailable(source)
-            }
-            CreatePatientError::Store(StoreError::Unexpected(source)) => Self::Unexpected(source),
-            // Of members: no store of patients returns them.
-            CreatePatientError::Store(error @ (StoreError::SessionEnded | StoreError::RoleTakenAway)) => {
-                Self::Unexpected(error.into())
-            }
+            CreatePatientError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<AskKeyError> for Problem {
+    fn from(error: AskKeyError) -> Self {
+        match error {
+            AskKeyError::KeyRefused(refusal) => Self::KeyRefused(refusal),
+            AskKeyError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Overloaded => Self::Full,
+            StoreError::Unavailable(source) | StoreError::Locked(source) => Self::Unavailable(source),
+            StoreError::Unexpected(source) => Self::Unexpected(source),
+            // Of members: no store that a key reaches returns them.
+            error @ (StoreError::SessionEnded | StoreError::RoleTakenAway) => Self::Unexpected(error.into()),
         }
     }
 }
@@ -300,14 +355,14 @@ impl From<CreatePatientError> for Problem {
 impl From<JsonError> for Problem {
     fn from(error: JsonError) -> Self {
         match error {
-            JsonError::NotAnObject => Self::Invalid(FieldFault::whole(FaultKind::NotAnObject).into()),
+            JsonError::NotAnObject => Self::Invalid(FieldFault::whole(FaultKind::NotAnObject).into(), Vec::new()),
             error => Self::Malformed(format!("The body {}", error.message()).into()),
         }
     }
 }
 
-fn add_challenge(response: &mut HttpResponseBuilder, reason: &str) {
-    let challenge = format!(r#"{CHALLENGE}, error="invalid_token", error_description="{reason}""#);
+fn add_challenge(response: &mut HttpResponseBuilder, error: &str, description: &dyn Display) {
+    let challenge = format!(r#"{CHALLENGE}, error="{error}", error_description="{description}""#);
     response.insert_header((header::WWW_AUTHENTICATE, challenge));
 }
 

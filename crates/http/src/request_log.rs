@@ -8,10 +8,11 @@ use std::time::Duration;
 use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName};
 use actix_web::{HttpRequest, web};
-use intake_domain::KeyHolder;
+use intake_domain::{KeyHolder, RefusalReason};
 use intake_metrics::{RequestSpan, TraceParent};
 use tracing::Level;
 
+use crate::answer_note::Note;
 use crate::route_name::Route;
 use crate::trusted_proxies::TrustedProxies;
 
@@ -40,13 +41,23 @@ impl Asked {
         })
     }
 
-    /// Writes the line.
-    pub(crate) fn log(&self, route: &Route, request_id: &str, status: u16, holder: Option<KeyHolder>, time: Duration) {
+    /// Writes the line, with the status and what the answer notes.
+    pub(crate) fn log(
+        &self,
+        route: &Route,
+        request_id: &str,
+        (status, note): (u16, &Note),
+        holder: Option<KeyHolder>,
+        time: Duration,
+    ) {
         tracing::info!(
             target: "intake::requests",
             method = self.method,
             route = route.as_str(),
             status,
+            reason = note.refusal.map(RefusalReason::as_str),
+            fields = note.refusal.map(|_| note.fields.join(",")).filter(|fields| !fields.is_empty()),
+            simulated = note.is_simulated.then_some(true),
             duration_ms = time.as_micros() as f64 / 1_000.0,
             request_id,
             address = self.address.map(tracing::field::display),

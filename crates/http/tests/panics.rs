@@ -13,8 +13,8 @@ use actix_web::body::to_bytes;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, try_call_service};
 use intake_domain::{
-    ApiKey, Environment, Field, KeyActivity, KeyCheck, KeyFormat, KeyHolder, MockKeyActivity, MockPatientRegister,
-    PatientRegister,
+    ApiKey, Environment, Field, KeyActivity, KeyCheck, KeyFormat, KeyHolder, MockKeyActivity, MockOwnKeyStore,
+    MockPatientRegister, PatientRegister,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -38,7 +38,7 @@ fn register() -> Arc<dyn PatientRegister> {
         .expect_create()
         .returning(|registration| panic!("{} cannot be stored", registration.patient.get(Field::LastName).unwrap()));
     let holder = KeyHolder { key_id: Uuid::from_u128(1).into(), organisation_id: Uuid::from_u128(2).into() };
-    register.expect_check_key().returning(move |_| Ok(KeyCheck::Active(holder)));
+    register.expect_check_key().returning(move |_, _| Ok(KeyCheck::Active(holder)));
     Arc::new(register)
 }
 
@@ -46,6 +46,7 @@ fn activity() -> Arc<dyn KeyActivity> {
     let mut activity = MockKeyActivity::new();
     activity.expect_note_answer().returning(|_, _, _| ());
     activity.expect_note_refusal().returning(|_, _| ());
+    activity.expect_known_end().returning(|_| None);
     Arc::new(activity)
 }
 
@@ -70,8 +71,9 @@ fn a_panic_is_answered_like_every_other_failure_and_the_next_request_is_served()
     actix_web::rt::System::new().block_on(async {
         let proxies = TrustedProxies::new(vec!["127.0.0.1/32".parse().unwrap()]);
         let base_url = "https://localhost".to_owned();
-        let api = Api { register: register(), activity: activity(), format: format(), rate: None, proxies, base_url }
-            .configure();
+        let own_keys = Arc::new(MockOwnKeyStore::new());
+        let (register, activity, format) = (register(), activity(), format());
+        let api = Api { register, activity, own_keys, format, rate: None, proxies, base_url }.configure();
         let service = init_service(App::new().wrap(from_fn(envelope)).configure(api)).await;
         let failed = try_call_service(&service, request(PATIENT).to_request()).await;
         assert!(said.lock().unwrap().contains(CANARY), "it did panic, and its message names the patient");

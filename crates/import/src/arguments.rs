@@ -4,50 +4,77 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
-use intake_domain::Field;
-
-use crate::dates::DateFormat;
+use intake_domain::conversions::DateForm;
+use intake_domain::{Field, UnknownField};
 
 /// Number of requests that may be under way at a time: the report is read with this in mind.
 pub(crate) const IN_FLIGHT_MAX: u16 = 256;
 
-/// Creates a patient for each row of a file, through the API, each once, however often it is run.
-#[derive(Parser)]
+/// Import patients from a file. Safe to run again: each row is created once.
+#[derive(Clone, Parser)]
 #[command(name = "intake-import", version)]
 pub(crate) struct Arguments {
-    /// A .csv file with a header, or a .jsonl file with one patient in each line; both in UTF-8
+    /// .csv, .xlsx or .ods file with a header, or .jsonl file with one patient in each line; text in UTF-8
     pub(crate) file: PathBuf,
-    /// The address of the service, which begins with `https://`
-    #[arg(long, required_unless_present = "check")]
+    /// URL of the service, which begins with `https://`
+    #[arg(long, required_unless_present_any = ["check", "propose"])]
     pub(crate) url: Option<String>,
-    /// A file that holds an API key and nothing else
-    #[arg(long, value_name = "FILE", required_unless_present = "check")]
+    /// File that contains an API key and nothing else
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["check", "propose"])]
     pub(crate) key_file: Option<PathBuf>,
     /// Check all rows and send nothing
     #[arg(long)]
     pub(crate) check: bool,
-    /// Which field a column holds, where its header is not the field's name; "HEADER=" leaves the column out
+    /// Send nothing, and print the options that bring in the most rows without guessing
+    #[arg(long, conflicts_with = "check")]
+    pub(crate) propose: bool,
+    /// Field of a column whose header is not the field's name; "HEADER=" leaves the column out, and
+    /// "HEADER=firstName+lastName" splits it: two words, or "Last, First"
     #[arg(long, value_name = "HEADER=field")]
     pub(crate) map: Vec<Mapping>,
-    /// Format of dates in the file, for example DD/MM/YYYY or D.M.YYYY
-    #[arg(long, value_name = "FORMAT", default_value = "YYYY-MM-DD")]
-    pub(crate) date_format: DateFormat,
-    /// Rewrite Australian phone numbers, such as (02) 5550 1234, as +61255501234; the report says where
+    /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) date_format: Vec<DateForm>,
+    /// Remove spaces at the ends of values
+    #[arg(long)]
+    pub(crate) trim: bool,
+    /// Write an address of several lines in one, with commas between them
+    #[arg(long)]
+    pub(crate) one_line: bool,
+    /// Remove quotes round a name, and write ’ in an email address as '
+    #[arg(long)]
+    pub(crate) plain_quotes: bool,
+    /// Text that means no value, exactly as written in the file, such as N/A
+    #[arg(long, value_name = "WORD")]
+    pub(crate) empty: Vec<String>,
+    /// Rewrite Australian phone numbers, such as (02) 5550 1234, as +61255501234
     #[arg(long)]
     pub(crate) australian_phones: bool,
-    /// Character between the cells of a .csv file
+    /// Rewrite Australia as AU, and the names of its states and territories as NSW, VIC and so on
+    #[arg(long)]
+    pub(crate) australian_places: bool,
+    /// Value of a field for all rows, such as country=AU
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub(crate) set: Vec<Setting>,
+    /// Optional fields whose invalid values are left out instead of refusing the row; the report names each
+    #[arg(long, value_name = "FIELD,…", value_delimiter = ',', value_parser = optional_field)]
+    pub(crate) drop_invalid: Vec<Field>,
+    /// Sheet of an .xlsx or .ods file, where several have content
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sheet: Option<String>,
+    /// Column separator of a .csv file
     #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
     pub(crate) delimiter: u8,
-    /// File for the report, as CSV: rows that were created, with their ids, and rows that were refused, and why
+    /// CSV file for the report: created rows with their ids, and refused rows with the reason
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// The report was written with another key of the same organisation
+    /// Continue a report that was written with another key of the same organisation
     #[arg(long, requires = "report")]
     pub(crate) key_replaced: bool,
-    /// Rows that were created under this name are not created again; choose another to create the same rows once more
+    /// Name of this import; runs of the same name skip rows already created
     #[arg(long, value_name = "NAME", default_value = "import")]
     pub(crate) run: String,
-    /// Number of requests under way at a time
+    /// Number of requests sent at a time
     #[arg(long, value_name = "NUMBER", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=i64::from(IN_FLIGHT_MAX)))]
     pub(crate) in_flight: u16,
     /// Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development
@@ -55,12 +82,42 @@ pub(crate) struct Arguments {
     pub(crate) cacert: Option<PathBuf>,
 }
 
-/// Which field a column holds; none leaves the column out.
+/// Which field a column holds.
 #[derive(Clone)]
 pub(crate) struct Mapping {
     pub(crate) header: String,
-    pub(crate) field: Option<Field>,
+    pub(crate) held: Held,
 }
+
+/// Content of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Nothing that is imported.
+    Nothing,
+    Field(Field),
+    /// The first and the last name.
+    Names,
+}
+
+impl Held {
+    pub(crate) fn holds(self, field: Field) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Field(held) => held == field,
+            Self::Names => [Field::FirstName, Field::LastName].contains(&field),
+        }
+    }
+}
+
+/// A value for all rows.
+#[derive(Clone)]
+pub(crate) struct Setting {
+    pub(crate) field: Field,
+    pub(crate) value: String,
+}
+
+/// Name of a column of both names, for `--map`.
+pub(crate) const NAMES: &str = "firstName+lastName";
 
 impl FromStr for Mapping {
     type Err = String;
@@ -68,11 +125,28 @@ impl FromStr for Mapping {
     fn from_str(text: &str) -> Result<Self, String> {
         // The header may hold an equals sign; the name of a field cannot.
         let (header, field) = text.rsplit_once('=').ok_or("write HEADER=field")?;
-        let field = match field.trim() {
-            "" => None,
-            name => Some(name.parse::<Field>().map_err(|error| error.to_string())?),
+        let held = match field.trim() {
+            "" => Held::Nothing,
+            NAMES => Held::Names,
+            name => Held::Field(name.parse::<Field>().map_err(|error| error.to_string())?),
         };
-        Ok(Self { header: header.trim().to_owned(), field })
+        Ok(Self { header: header.trim().to_owned(), held })
+    }
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (field, value) = text.split_once('=').ok_or("write FIELD=VALUE")?;
+        Ok(Self { field: field.parse().map_err(|error: UnknownField| error.to_string())?, value: value.to_owned() })
+    }
+}
+
+fn optional_field(name: &str) -> Result<Field, String> {
+    match name.parse::<Field>() {
+        Ok(field) if field.definition().is_required => Err(format!("{name} is required: no row can be without it")),
+        field => field.map_err(|error| error.to_string()),
     }
 }
 
@@ -103,6 +177,6 @@ mod tests {
             ("SEE ALSO", &["intake(1), /usr/share/doc/intake/docs/importing.md"]),
         ];
         let folder = write_manual(&Arguments::command(), &sections);
-        assert_eq!(completed_by_bash(&folder, "intake-import", &["--australian"]), ["--australian-phones"]);
+        assert_eq!(completed_by_bash(&folder, "intake-import", &["--australian-ph"]), ["--australian-phones"]);
     }
 }

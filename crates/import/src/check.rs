@@ -1,17 +1,22 @@
 //! Whether a row can become a patient: its texts are rewritten as the command line says, and checked by the register's
 //! rules.
 
-use intake_domain::{Field, PatientDraft};
+use intake_domain::conversions::DateForm;
+use intake_domain::{FaultKind, Field, FieldFault, FieldFaults, NewPatient, PatientDraft};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::arguments::Arguments;
+use crate::columns::Texts;
+use crate::convert::{Change, How, convert};
 use crate::earlier::CREATED_BEFORE;
 use crate::once::OnceKeys;
-use crate::phones;
-use crate::rows::{Row, Texts};
+use crate::rows::Row;
+use crate::secret::Secret;
+use crate::suspicions::{Suspicion, Suspicions};
 
 /// Facts about a row besides its texts.
+#[derive(Default)]
 pub(crate) struct RowTag {
     /// Its number.
     pub(crate) row: u64,
@@ -20,64 +25,103 @@ pub(crate) struct RowTag {
     /// Its idempotency key; empty where the row cannot be read, and in a check.
     pub(crate) key: String,
     pub(crate) is_repeated: bool,
-    pub(crate) is_phone_rewritten: bool,
+    /// Values that the options changed.
+    pub(crate) changes: Vec<Change>,
+    /// Values that are probably wrong.
+    pub(crate) suspicions: Vec<Suspicion>,
 }
 
-/// The row as it is to be sent, or everything that is wrong with it.
-pub(crate) fn check(arguments: &Arguments, row: Row, keys: &mut OnceKeys) -> (RowTag, Result<String, String>) {
-    let Row { number: row, end, texts } = row;
-    let mut tag = RowTag { row, end, key: String::new(), is_repeated: false, is_phone_rewritten: false };
-    let body = texts.and_then(|texts| {
-        let once = keys.next(&texts);
-        tag.is_repeated = once.is_repeated;
-        tag.key = once.text;
-        body(arguments, texts, &mut tag)
-    });
-    (tag, body)
+/// Checks the rows of a file, one after the other.
+pub(crate) struct Checker<'a> {
+    arguments: &'a Arguments,
+    keys: OnceKeys,
+    suspicions: Suspicions,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn new(arguments: &'a Arguments, secret: Option<&Secret>) -> anyhow::Result<Self> {
+        Ok(Self { arguments, keys: OnceKeys::of(secret, &arguments.run)?, suspicions: Suspicions::default() })
+    }
+
+    /// The row's texts as they are to be sent, or everything that is wrong with it.
+    pub(crate) fn check(&mut self, row: Row) -> (RowTag, Result<Texts, Vec<String>>) {
+        let Row { number: row, end, texts, are_names_split } = row;
+        let mut tag = RowTag { row, end, ..RowTag::default() };
+        let texts = texts.map_err(|fault| vec![fault]).and_then(|mut texts| {
+            // Made from the file's own texts, so that other options create no row again.
+            let once = self.keys.next(&texts);
+            tag.is_repeated = once.is_repeated;
+            tag.key = once.text;
+            if are_names_split && texts[Field::FirstName].is_some() {
+                tag.changes.extend([Field::FirstName, Field::LastName].map(|field| Change { field, how: How::Split }));
+            }
+            tag.changes.extend(convert(self.arguments, &mut texts));
+            let now = now();
+            let patient = self.validated(&mut texts, now, &mut tag.changes)?;
+            tag.suspicions = self.suspicions.look(&patient, now);
+            Ok(texts)
+        });
+        (tag, texts)
+    }
+
+    fn validated(
+        &self,
+        texts: &mut Texts,
+        now: OffsetDateTime,
+        changes: &mut Vec<Change>,
+    ) -> Result<NewPatient, Vec<String>> {
+        patient(texts, now).or_else(|faults| {
+            let droppable = |fault: &FieldFault| fault.field.filter(|it| self.arguments.drop_invalid.contains(it));
+            for fault in faults {
+                if let Some(field) = droppable(&fault) {
+                    texts[field] = None;
+                    changes.push(Change { field, how: How::Dropped(fault) });
+                }
+            }
+            patient(texts, now).map_err(|faults| faults.into_iter().map(|fault| self.say(&fault)).collect())
+        })
+    }
+
+    fn say(&self, fault: &FieldFault) -> String {
+        let forms: Vec<_> = self.arguments.date_format.iter().map(DateForm::as_str).collect();
+        match fault.field {
+            Some(Field::DateOfBirth) if fault.kind == FaultKind::NotADate && !forms.is_empty() => {
+                format!("dateOfBirth is not written as {}", forms.join(" or "))
+            }
+            _ => fault.to_string(),
+        }
+    }
+}
+
+/// The patient as JSON.
+pub(crate) fn body(texts: &Texts) -> String {
+    let members = present(texts).map(|(field, text)| (field.name().to_owned(), Value::from(text)));
+    Value::Object(members.collect::<Map<_, _>>()).to_string()
 }
 
 impl RowTag {
-    /// Returns what the report says of a row that was created.
+    /// The values that were left out, and why.
+    pub(crate) fn dropped(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| matches!(change.how, How::Dropped(_)))
+    }
+
+    /// Returns what the report says of a row that is not refused.
     pub(crate) fn notes(&self, is_replayed: bool) -> String {
-        let notes = [
-            (is_replayed, CREATED_BEFORE),
-            (self.is_repeated, "the same as an earlier row in every field"),
-            (self.is_phone_rewritten, "phone number rewritten as E.164"),
-        ];
-        let notes: Vec<_> = notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)).collect();
+        let notes = [(is_replayed, CREATED_BEFORE), (self.is_repeated, "the same as an earlier row in every field")];
+        let notes = notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note.to_owned());
+        let changes = self.changes.iter().map(ToString::to_string);
+        let suspicions = self.suspicions.iter().map(|suspicion| format!("look at it: {suspicion}"));
+        let notes: Vec<_> = notes.chain(changes).chain(suspicions).collect();
         notes.join("; ")
     }
 }
 
-fn body(arguments: &Arguments, mut texts: Texts, tag: &mut RowTag) -> Result<String, String> {
-    let rewritten_date = texts[Field::DateOfBirth].as_deref().map(|date| arguments.date_format.rewrite(date));
-    let is_date_unreadable = rewritten_date == Some(None);
-    if let Some(Some(date)) = rewritten_date {
-        texts[Field::DateOfBirth] = Some(date);
-    }
-    if let (true, Some(phone)) = (arguments.australian_phones, &texts[Field::PhoneNumber]) {
-        // What cannot be rewritten is refused by the register's own rule.
-        if let Some(rewritten) = phones::rewrite(phone).filter(|rewritten| rewritten != phone) {
-            tag.is_phone_rewritten = true;
-            texts[Field::PhoneNumber] = Some(rewritten);
-        }
-    }
-    let sent = || Field::ALL.iter().copied().filter_map(|field| Some((field, texts[field].as_deref()?)));
-    let unreadable_date = || format!("dateOfBirth is not written as {}", arguments.date_format.as_str());
-    match sent().collect::<PatientDraft>().validate(now()) {
-        Ok(_) if is_date_unreadable => Err(unreadable_date()),
-        Ok(_) => {
-            let members = sent().map(|(field, text)| (field.name().to_owned(), Value::from(text)));
-            Ok(Value::Object(members.collect::<Map<_, _>>()).to_string())
-        }
-        Err(faults) => {
-            let faults = faults.into_iter().map(|fault| match fault.field {
-                Some(Field::DateOfBirth) if is_date_unreadable => unreadable_date(),
-                _ => fault.to_string(),
-            });
-            Err(faults.collect::<Vec<_>>().join("; "))
-        }
-    }
+fn patient(texts: &Texts, now: OffsetDateTime) -> Result<NewPatient, FieldFaults> {
+    present(texts).collect::<PatientDraft>().validate(now)
+}
+
+fn present(texts: &Texts) -> impl Iterator<Item = (Field, &str)> {
+    Field::ALL.iter().copied().filter_map(|field| Some((field, texts[field].as_deref()?)))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program reads the clock; the register's own decides")]

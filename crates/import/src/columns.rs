@@ -1,24 +1,28 @@
 //! Which field of a patient each column of a CSV file holds.
 
-use anyhow::{Context, bail};
-use intake_domain::{Field, UnknownField};
+use anyhow::{Context, anyhow, bail};
+use intake_domain::{ByField, Field, UnknownField};
 
-use crate::arguments::Mapping;
+use crate::arguments::{Arguments, Held};
+use crate::headers::{OF_THE_REGISTER, options, suggested};
+use crate::names::split;
 use crate::strict_csv::{Broken, Cells, Fault};
 
-/// Columns that the service adds to a patient and `intake export` writes beside the fields. No column of that name is
-/// imported.
-pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdentified", "createdAt", "updatedAt"];
+/// Mark of a text that a spreadsheet would take for a formula, in the files of `intake export`.
+const NO_FORMULA: char = '\'';
 
 /// Other characters that may stand between cells: the character, how it is written for `--delimiter`, and its
 /// name.
 pub(crate) const OTHER_DELIMITERS: [(char, &str, &str); 4] =
     [(';', ";", "semicolons"), ('\t', "\\t", "tabs"), ('|', "|", "vertical bars"), (',', ",", "commas")];
 
+/// Texts of a row for each field; none where it has nothing.
+pub(crate) type Texts = ByField<Option<String>>;
+
 /// The columns of a file.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    fields: Vec<Option<Field>>,
+    held: Vec<Held>,
     /// True if `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
     pub(crate) are_exported: bool,
 }
@@ -26,75 +30,92 @@ pub(crate) struct Columns {
 impl Columns {
     /// Reads the header. A column that is no field is a fault, so that nothing is left out by mistake; all faults are
     /// reported.
-    pub(crate) fn read(header: Result<&Cells, Broken>, mappings: &[Mapping]) -> anyhow::Result<Self> {
-        let header = match header {
-            Ok(cells) => header_texts(cells)?,
-            Err(broken) => {
-                bail!("the header cannot be read: {}", delimiter_hint(&broken).unwrap_or(broken.to_string()))
-            }
-        };
-        if let [only] = header.as_slice()
-            && let Some(hint) =
-                OTHER_DELIMITERS.iter().find(|(character, ..)| only.contains(*character)).map(say_delimiter)
-        {
-            bail!("the header has one cell: {hint}");
-        }
+    pub(crate) fn read(header: &[&str], arguments: &Arguments) -> anyhow::Result<Self> {
+        let mappings = &arguments.map;
         if let Some(unused) = mappings.iter().find(|mapping| !header.contains(&mapping.header.as_str())) {
             bail!("--map: there is no column {:?}", unused.header);
         }
-        let (mut fields, mut faults) = (Vec::new(), Vec::new());
-        for name in &header {
+        let (mut held, mut faults) = (Vec::new(), Vec::new());
+        for name in header {
             let mapping = mappings.iter().find(|mapping| mapping.header == *name);
-            let field = match mapping {
-                Some(mapping) => mapping.field,
-                None if OF_THE_REGISTER.contains(name) => None,
-                None => field_named(name).map_err(|fault| faults.push(fault)).ok(),
-            };
-            if let Some(field) = field.filter(|field| fields.contains(&Some(*field))) {
-                faults.push(format!("two columns hold {}: leave one out with --map", field.name()));
-            }
-            fields.push(field);
+            held.push(match mapping {
+                Some(mapping) => mapping.held,
+                None if OF_THE_REGISTER.contains(name) => Held::Nothing,
+                None => match name.parse() {
+                    Ok(field) => Held::Field(field),
+                    Err(unknown) => {
+                        faults.push(format!("the column {name:?} {}", UnknownField::message(&unknown)));
+                        Held::Nothing
+                    }
+                },
+            });
         }
-        for field in Field::ALL.iter().copied().filter(|field| field.definition().is_required) {
-            if !fields.contains(&Some(field)) {
-                faults.push(format!(
-                    "no column holds {}: name it with --map \"HEADER={}\"",
-                    field.name(),
-                    field.name()
-                ));
+        for field in Field::ALL.iter().copied() {
+            let columns = held.iter().filter(|held| held.holds(field)).count();
+            let is_set = arguments.set.iter().any(|setting| setting.field == field);
+            if columns > 1 {
+                faults.push(format!("two columns hold {}: leave one out with --map", field.name()));
+            } else if columns == 0 && field.definition().is_required && !is_set {
+                let name = field.name();
+                faults.push(format!("no column holds {name}: name it with --map \"HEADER={name}\""));
             }
         }
         if !faults.is_empty() {
-            bail!("{}", faults.join("; "));
+            let missing = suggested(header, mappings);
+            let ready = format!("to begin with: {}", options(&missing));
+            let lines = faults.into_iter().chain((!missing.is_empty()).then_some(ready));
+            bail!("the header does not fit:{}", lines.map(|line| format!("\n  {line}")).collect::<String>());
         }
         let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
-        Ok(Self { fields, are_exported })
+        Ok(Self { held, are_exported })
     }
 
     /// Returns how many columns there are.
     pub(crate) fn count(&self) -> usize {
-        self.fields.len()
+        self.held.len()
     }
 
-    /// The field of each column, in the order of the columns.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = Option<Field>> + '_ {
-        self.fields.iter().copied()
+    /// Returns whether one of them holds both names.
+    pub(crate) fn has_names(&self) -> bool {
+        self.held.contains(&Held::Names)
+    }
+
+    /// The texts of a row, from its cells in the order of the columns, or why one of them cannot be read.
+    pub(crate) fn texts<'a>(&self, cells: impl Iterator<Item = Result<&'a str, &'a str>>) -> Result<Texts, String> {
+        let mut texts = Texts::default();
+        for (held, cell) in self.held.iter().zip(cells) {
+            match (held, cell) {
+                (Held::Nothing, _) | (_, Ok("")) => {}
+                (Held::Field(field), Ok(cell)) => {
+                    let text = if self.are_exported { cell.strip_prefix(NO_FORMULA).unwrap_or(cell) } else { cell };
+                    texts[*field] = Some(text.to_owned());
+                }
+                (Held::Names, Ok(cell)) => {
+                    let (first, last) = split(cell).ok_or("the names are neither two words nor \"Last, First\"")?;
+                    texts[Field::FirstName] = Some(first.to_owned());
+                    texts[Field::LastName] = Some(last.to_owned());
+                }
+                (Held::Field(field), Err(why)) => return Err(format!("{} {why}", field.name())),
+                (Held::Names, Err(why)) => return Err(format!("the column of both names {why}")),
+            }
+        }
+        Ok(texts)
     }
 }
 
-fn field_named(header: &str) -> Result<Field, String> {
-    header.parse::<Field>().map_err(|unknown: UnknownField| {
-        let message = unknown.message();
-        format!(
-            "the column {header:?} {message}{} name its field with --map \"{header}=…\", or leave it out with --map \"{header}=\"",
-            if message.ends_with('?') { "" } else { ":" },
-        )
-    })
-}
-
-fn header_texts(header: &Cells) -> anyhow::Result<Vec<&str>> {
-    let texts = header.iter().map(|cell| std::str::from_utf8(cell).map(str::trim)).collect::<Result<Vec<_>, _>>();
-    texts.context("the header is not UTF-8: save the file as UTF-8")
+/// The header of a CSV file.
+pub(crate) fn csv_header(header: Result<&Cells, Broken>) -> anyhow::Result<Vec<String>> {
+    let cells = header.map_err(|broken| {
+        anyhow!("the header cannot be read: {}", delimiter_hint(&broken).unwrap_or(broken.to_string()))
+    })?;
+    let texts = cells.iter().map(|cell| std::str::from_utf8(cell).map(|text| text.trim().to_owned()));
+    let header = texts.collect::<Result<Vec<_>, _>>().context("the header is not UTF-8: save the file as UTF-8")?;
+    if let [only] = header.as_slice()
+        && let Some(hint) = OTHER_DELIMITERS.iter().find(|(character, ..)| only.contains(*character)).map(say_delimiter)
+    {
+        bail!("the header has one cell: {hint}");
+    }
+    Ok(header)
 }
 
 /// Returns what to do about a header whose first quoted cell is not followed by the delimiter but by another one.

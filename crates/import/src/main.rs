@@ -4,20 +4,26 @@
 mod arguments;
 mod check;
 mod columns;
+mod convert;
 mod counted;
-mod dates;
+mod date_forms;
 mod earlier;
+mod headers;
+mod names;
 mod once;
 mod pace;
-mod phones;
 mod preflight;
 mod progress;
+mod proposal;
 mod report;
 mod rows;
 mod run;
 mod secret;
 mod sender;
 mod strict_csv;
+mod suspicions;
+mod tally;
+mod workbook;
 
 use std::fs;
 use std::io::{Write as _, stderr, stdout};
@@ -28,22 +34,37 @@ use clap::Parser;
 
 use arguments::Arguments;
 use counted::counted;
+use proposal::Proposal;
 use run::Totals;
 use sender::Sender;
+use suspicions::LOOK;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let mut totals = Totals::default();
-    let ended = sender(&arguments).and_then(|sender| run::run(&arguments, sender.as_ref(), &mut totals));
-    if ended.is_ok() || totals.rows > 0 {
-        let stopped = if ended.is_ok() { "" } else { "stopped after " };
-        // If standard error cannot be written, because the disk is full, the exit status remains.
-        let _ = writeln!(stdout(), "{stopped}{}", summary(&totals, arguments.check));
+    if arguments.propose {
+        return ended(Proposal::make(&arguments).and_then(|proposal| proposal.print()), true);
     }
-    match ended {
-        Ok(()) if totals.refused == 0 => ExitCode::SUCCESS,
+    let mut totals = Totals::default();
+    let outcome = sender(&arguments).and_then(|sender| run::run(&arguments, sender.as_ref(), &mut totals));
+    let outcome = if outcome.is_ok() || totals.rows > 0 { told(outcome, &totals, arguments.check) } else { outcome };
+    ended(outcome, totals.refused == 0 && !totals.is_untold)
+}
+
+/// Prints what has become of the rows. Where that fails, the error says how many there are.
+fn told(outcome: anyhow::Result<()>, totals: &Totals, is_check: bool) -> anyhow::Result<()> {
+    let stopped = if outcome.is_ok() { "" } else { "stopped after " };
+    let summary = format!("{stopped}{}", summary(totals, is_check));
+    let Err(unprinted) = writeln!(stdout(), "{summary}") else { return outcome };
+    let outcome = outcome.and_then(|()| Err(unprinted).context("the result cannot be printed"));
+    outcome.with_context(|| summary.lines().next().unwrap_or_default().to_owned())
+}
+
+fn ended(outcome: anyhow::Result<()>, is_complete: bool) -> ExitCode {
+    match outcome {
+        Ok(()) if is_complete => ExitCode::SUCCESS,
         Ok(()) => ExitCode::FAILURE,
         Err(error) => {
+            // If standard error cannot be written, because the disk is full, the exit status remains.
             let _ = writeln!(stderr(), "intake-import: {error:#}");
             ExitCode::FAILURE
         }
@@ -64,7 +85,7 @@ fn sender(arguments: &Arguments) -> anyhow::Result<Option<Sender>> {
 }
 
 fn summary(totals: &Totals, is_check: bool) -> String {
-    let Totals { rows, valid, created, created_before, refused, repeated, phones_rewritten } = totals;
+    let Totals { rows, valid, created, created_before, refused, repeated, changes, suspicions, .. } = totals;
     let mut text = if is_check {
         format!("{}: {valid} valid, {refused} refused; nothing was sent", counted(*rows, "row"))
     } else {
@@ -77,8 +98,9 @@ fn summary(totals: &Totals, is_check: bool) -> String {
         };
         text.push_str(&format!("\n{repeated} the same as an earlier one in every field: twins, or entered twice?"));
     }
-    if *phones_rewritten > 0 {
-        text.push_str(&format!("\n{} rewritten as E.164", counted(*phones_rewritten, "phone number")));
+    let changes = changes.section("changed as the options say", 1);
+    for section in changes.into_iter().chain(suspicions.section(LOOK, 1)) {
+        text.push_str(&format!("\n{section}"));
     }
     text
 }

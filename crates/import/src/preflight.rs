@@ -4,9 +4,8 @@
 use anyhow::bail;
 
 use crate::arguments::Arguments;
-use crate::check::check;
+use crate::check::{Checker, body};
 use crate::earlier::Earlier;
-use crate::once::OnceKeys;
 use crate::progress::Progress;
 use crate::rows::Rows;
 use crate::secret::Secret;
@@ -15,29 +14,34 @@ use crate::sender::{Sender, Sent};
 const LOST: &str = "the register has lost rows that the report lists as created, as it does when it is restored from a backup: \
                     all of them are sent again";
 
-/// Fails where no row of the file should be sent.
+/// Fails where the service does not take the key. Creates nothing.
+pub(crate) fn greet(arguments: &Arguments, sender: &Sender) -> anyhow::Result<()> {
+    let (mut rows, mut checker) = (Rows::of(arguments)?, Checker::new(arguments, None)?);
+    while let Some(row) = rows.next()? {
+        if let (_, Ok(texts)) = checker.check(row) {
+            return sender.greet(&body(&texts));
+        }
+    }
+    Ok(())
+}
+
+/// Finds out whether the register has what earlier runs created. Fails where no row of the file should be sent.
 pub(crate) fn preflight(
     arguments: &Arguments,
     secret: &Secret,
     sender: &Sender,
-    mut earlier: Option<&mut Earlier>,
+    earlier: &mut Earlier,
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let mut rows = Rows::of(arguments)?;
-    let mut keys = OnceKeys::of(Some(secret), &arguments.run)?;
-    let mut is_greeted = false;
+    let mut checker = Checker::new(arguments, Some(secret))?;
     while let Some(row) = rows.next()? {
-        let (tag, Ok(body)) = check(arguments, row, &mut keys) else { continue };
-        if !is_greeted {
-            sender.greet(&body)?;
-            is_greeted = true;
-        }
-        let Some(earlier) = earlier.as_deref_mut().filter(|earlier| !earlier.is_empty()) else { break };
+        let (tag, Ok(texts)) = checker.check(row) else { continue };
         // Sent again, which creates nothing where the register has it.
         if !earlier.meet(&tag.key) {
             continue;
         }
-        let sent = sender.create(&body, &tag.key, |why| progress.wait(why))?;
+        let sent = sender.create(&body(&texts), &tag.key, |why| progress.wait(why))?;
         if let Sent::Created { organisation, id, is_replayed } = &sent
             && let Some(report) = earlier.of_other_organisation(organisation)
         {

@@ -1,8 +1,8 @@
 //! How far a run is, on a terminal. Elsewhere only faults are printed.
 
 use std::io::{Write as _, stderr};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,6 +16,7 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
     waiting_shown: Mutex<Option<Instant>>,
+    is_untold: AtomicBool,
 }
 
 impl Progress {
@@ -25,7 +26,7 @@ impl Progress {
             bar.set_style(style);
         }
         bar.enable_steady_tick(REDRAWN_EVERY);
-        Self { bar, began: Instant::now(), waiting_shown: Mutex::new(None) }
+        Self { bar, began: Instant::now(), waiting_shown: Mutex::new(None), is_untold: AtomicBool::new(false) }
     }
 
     /// The file is done up to here; this many rows are done.
@@ -46,9 +47,15 @@ impl Progress {
         }
     }
 
-    /// Prints a line above the bar, if standard error takes it.
+    /// Prints a line above the bar.
     pub(crate) fn print(&self, line: &str) {
-        let _ = self.bar.suspend(|| writeln!(stderr(), "{line}"));
+        let printed = self.bar.suspend(|| writeln!(stderr(), "{line}"));
+        self.is_untold.fetch_or(printed.is_err(), Ordering::Relaxed);
+    }
+
+    /// Returns whether a line could not be printed.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.is_untold.load(Ordering::Relaxed)
     }
 
     pub(crate) fn finish(&self) {

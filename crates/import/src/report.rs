@@ -1,7 +1,7 @@
 //! The report: a CSV file that says of each row whether it was created, under which id, or why not. It holds no
 //! patient's values. A later run with the same report skips what it says is created.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -12,16 +12,16 @@ use crate::earlier::{CREATED, Earlier};
 use crate::sender::Sender;
 
 const REFUSED: &str = "refused";
-/// Refused rows that are printed on the terminal where there is no report.
-const SHOWN_MAX: u64 = 20;
+/// Outcome of a row in a check.
+const VALID: &str = "valid";
+/// Lines about rows that are printed on the terminal where there is no report.
+const SHOWN_MAX: usize = 20;
 
 /// Destination of outcomes.
 pub(crate) enum Report {
     File(Box<ReportFile>),
-    /// Refused rows on the terminal; how many were printed.
-    Terminal {
-        shown: u64,
-    },
+    /// Lines about refused rows and dropped values, for the terminal.
+    Terminal(Vec<String>),
 }
 
 /// A report that is being written, and locked meanwhile.
@@ -37,6 +37,15 @@ pub(crate) struct OpenReport {
     path: PathBuf,
     api_key: String,
     pub(crate) earlier: Earlier,
+}
+
+impl OpenReport {
+    /// Leaves no file behind where the run does not begin.
+    pub(crate) fn discard_if_empty(&self) {
+        if fs::metadata(&self.path).is_ok_and(|found| found.len() == 0) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl Report {
@@ -57,7 +66,7 @@ impl Report {
 
     /// Begins to write the report, again with what was created and is not sent again.
     pub(crate) fn begin(open: Option<&OpenReport>) -> anyhow::Result<Self> {
-        let Some(OpenReport { path, api_key, earlier }) = open else { return Ok(Self::Terminal { shown: 0 }) };
+        let Some(OpenReport { path, api_key, earlier }) = open else { return Ok(Self::Terminal(Vec::new())) };
         let writer = earlier.write_again().with_context(|| format!("--report {}", path.display()))?;
         Ok(Self::File(Box::new(ReportFile { writer, path: path.clone(), api_key: api_key.clone() })))
     }
@@ -70,23 +79,45 @@ impl Report {
         organisation: &str,
         is_replayed: bool,
     ) -> anyhow::Result<()> {
+        self.tell_dropped(tag);
         self.write(tag.row, [CREATED, id, &tag.key, &tag.notes(is_replayed), organisation])
     }
 
-    /// Notes a refused row. Gives the line for the terminal, where there is no file.
-    pub(crate) fn refused(&mut self, row: u64, key: &str, why: &str) -> anyhow::Result<Option<String>> {
-        if let Self::Terminal { shown } = self {
-            *shown += 1;
-            return Ok(match *shown {
-                ..=SHOWN_MAX => Some(format!("row {row}: {why}")),
-                shown if shown == SHOWN_MAX + 1 => {
-                    Some("more rows are refused: --report FILE lists them all".to_owned())
-                }
-                _ => None,
-            });
+    /// Notes a row that a check found valid.
+    pub(crate) fn valid(&mut self, tag: &RowTag) -> anyhow::Result<()> {
+        self.tell_dropped(tag);
+        self.write(tag.row, [VALID, "", "", &tag.notes(false), ""])
+    }
+
+    /// Notes a refused row.
+    pub(crate) fn refused(&mut self, tag: &RowTag, faults: &[String]) -> anyhow::Result<()> {
+        let why = faults.join("; ");
+        self.tell(tag.row, &why);
+        self.write(tag.row, [REFUSED, "", &tag.key, &why, ""])
+    }
+
+    /// The lines for the terminal, which the report has where there is one.
+    pub(crate) fn lines(&self) -> &[String] {
+        match self {
+            Self::File(_) => &[],
+            Self::Terminal(lines) => lines,
         }
-        self.write(row, [REFUSED, "", key, why, ""])?;
-        Ok(None)
+    }
+
+    fn tell_dropped(&mut self, tag: &RowTag) {
+        for change in tag.dropped() {
+            self.tell(tag.row, &change.to_string());
+        }
+    }
+
+    fn tell(&mut self, row: u64, what: &str) {
+        match self {
+            Self::Terminal(lines) if lines.len() < SHOWN_MAX => lines.push(format!("row {row}: {what}")),
+            Self::Terminal(lines) if lines.len() == SHOWN_MAX => {
+                lines.push("more rows are refused, or values dropped: --report FILE lists them all".to_owned());
+            }
+            _ => {}
+        }
     }
 
     fn write(&mut self, row: u64, [outcome, id, key, message, organisation]: [&str; 5]) -> anyhow::Result<()> {

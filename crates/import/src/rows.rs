@@ -1,23 +1,20 @@
 //! The rows of a file, one by one: never more than one of them is in memory here.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-use intake_domain::{ByField, FaultKind, Field, FieldFault, JsonError, JsonPatient, Sent, UnknownField};
+use anyhow::{Context, anyhow, bail};
+use intake_domain::{FaultKind, Field, FieldFault, JsonError, JsonPatient, Sent, UnknownField};
 
-use crate::arguments::{Arguments, Mapping};
-use crate::columns::{Columns, OF_THE_REGISTER, OTHER_DELIMITERS, say_delimiter};
+use crate::arguments::Arguments;
+use crate::columns::{Columns, OTHER_DELIMITERS, Texts, csv_header, say_delimiter};
 use crate::counted::counted;
+use crate::headers::OF_THE_REGISTER;
 use crate::strict_csv::{Cells, ROW_BYTES_MAX, StrictCsv};
+use crate::workbook::Sheet;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// Mark of a text that a spreadsheet would take for a formula, in the files of `intake export`.
-const NO_FORMULA: char = '\'';
-
-/// Texts of the file for each field; none where it has nothing.
-pub(crate) type Texts = ByField<Option<String>>;
 
 /// A row of the file.
 pub(crate) struct Row {
@@ -28,6 +25,8 @@ pub(crate) struct Row {
     pub(crate) end: u64,
     /// Its texts, or why it cannot be read.
     pub(crate) texts: Result<Texts, String>,
+    /// True if both names stood in one column.
+    pub(crate) are_names_split: bool,
 }
 
 /// A file of patients.
@@ -38,8 +37,13 @@ pub(crate) struct Rows {
 }
 
 enum Source {
-    Csv { reader: Box<StrictCsv<BufReader<File>>>, columns: Columns },
+    Table { table: Table, columns: Columns },
     JsonLines(JsonLines),
+}
+
+enum Table {
+    Csv(Box<StrictCsv<BufReader<File>>>),
+    Sheet(Sheet),
 }
 
 /// A file with one JSON in each line.
@@ -53,34 +57,36 @@ struct JsonLines {
 impl Rows {
     /// The rows of the file that the command line names, from its beginning.
     pub(crate) fn of(arguments: &Arguments) -> anyhow::Result<Self> {
-        let Arguments { file, map, delimiter, .. } = arguments;
-        Self::open(file, map, *delimiter).with_context(|| file.display().to_string())
+        Self::open(arguments).with_context(|| arguments.file.display().to_string())
     }
 
-    fn open(path: &Path, mappings: &[Mapping], delimiter: u8) -> anyhow::Result<Self> {
-        let mut file = File::open(path)?;
-        let size = file.metadata()?.len();
-        skip_byte_order_mark(&mut file)?;
-        let mut reader = BufReader::new(file);
-        let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let source = match extension.as_str() {
-            "csv" => {
-                skip_separator_line(&mut reader, delimiter)?;
-                let mut reader = StrictCsv::new(reader, delimiter);
-                let header = reader.next().context("the header cannot be read")?.context("the file is empty")?;
-                let columns = Columns::read(header, mappings)?;
-                Source::Csv { reader: Box::new(reader), columns }
-            }
-            "jsonl" | "ndjson" if mappings.is_empty() => {
-                Source::JsonLines(JsonLines { reader, line: Vec::new(), number: 0, read: 0 })
-            }
-            "jsonl" | "ndjson" => bail!("--map is for .csv files; in JSON lines the members have the names of fields"),
-            _ => bail!("its name must end in .csv or .jsonl"),
-        };
-        Ok(Self { source, path: path.to_owned(), size })
+    fn open(arguments: &Arguments) -> anyhow::Result<Self> {
+        let size = fs::metadata(&arguments.file)?.len();
+        let path = arguments.file.clone();
+        if !is_json_lines(arguments) {
+            let (table, header) = Table::open(arguments)?;
+            let header: Vec<_> = header.iter().map(String::as_str).collect();
+            let columns = Columns::read(&header, arguments)?;
+            let size = if let Table::Sheet(sheet) = &table { sheet.size } else { size };
+            return Ok(Self { source: Source::Table { table, columns }, path, size });
+        }
+        if !arguments.map.is_empty() {
+            bail!("--map is for files with a header; in JSON lines, name the properties like the fields");
+        }
+        let lines = JsonLines { reader: opened(&arguments.file)?, line: Vec::new(), number: 0, read: 0 };
+        Ok(Self { source: Source::JsonLines(lines), path, size })
     }
 
-    /// The size of the file in bytes.
+    /// The header of the file; none in JSON lines.
+    pub(crate) fn header(arguments: &Arguments) -> anyhow::Result<Option<Vec<String>>> {
+        if is_json_lines(arguments) {
+            return Ok(None);
+        }
+        let table = Table::open(arguments).with_context(|| arguments.file.display().to_string())?;
+        Ok(Some(table.1))
+    }
+
+    /// The size of the file, as its rows count their ends.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
@@ -94,23 +100,61 @@ impl Rows {
 impl Source {
     fn next(&mut self) -> io::Result<Option<Row>> {
         match self {
-            Self::Csv { reader, columns } => {
-                let texts = match reader.next()? {
-                    None => return Ok(None),
-                    Some(Ok(cells)) => csv_texts(cells, columns),
-                    Some(Err(broken)) => Err(broken.to_string()),
-                };
-                Ok(Some(Row { number: reader.row, end: reader.read, texts }))
-            }
+            Self::Table { table, columns } => table.next(columns),
             Self::JsonLines(lines) => loop {
                 if !lines.next()? {
                     return Ok(None);
                 }
                 if let Some(texts) = lines.texts().transpose() {
-                    return Ok(Some(Row { number: lines.number, end: lines.read, texts }));
+                    return Ok(Some(Row { number: lines.number, end: lines.read, texts, are_names_split: false }));
                 }
             },
         }
+    }
+}
+
+impl Table {
+    /// The file, read up to its header.
+    fn open(arguments: &Arguments) -> anyhow::Result<(Self, Vec<String>)> {
+        let Arguments { file, delimiter, sheet, .. } = arguments;
+        let mut sheet = match extension(file).as_str() {
+            "csv" if sheet.is_some() => bail!("--sheet is for .xlsx and .ods files"),
+            "csv" => {
+                let mut reader = opened(file)?;
+                skip_separator_line(&mut reader, *delimiter)?;
+                let mut reader = StrictCsv::new(reader, *delimiter);
+                let header = reader.next().context("the header cannot be read")?.context("the file is empty")?;
+                let header = csv_header(header)?;
+                return Ok((Self::Csv(Box::new(reader)), header));
+            }
+            "xlsx" => Sheet::read_xlsx(file, sheet.as_deref())?,
+            "ods" => Sheet::read_ods(file, sheet.as_deref())?,
+            "xls" => bail!("it is of an old Excel: open it in a spreadsheet program and save it as .xlsx"),
+            _ => bail!("its name must end in .csv, .xlsx, .ods or .jsonl"),
+        };
+        let (row, header) = sheet.next().context("the sheet is empty")?;
+        let header = header.into_iter().collect::<Result<Vec<_>, _>>();
+        let header = header.map_err(|why| anyhow!("the header, row {row}: a cell {why}"))?;
+        Ok((Self::Sheet(sheet), header.iter().map(|cell| cell.trim().to_owned()).collect()))
+    }
+
+    fn next(&mut self, columns: &Columns) -> io::Result<Option<Row>> {
+        let (number, end, texts) = match self {
+            Self::Csv(reader) => {
+                let texts = match reader.next()? {
+                    None => return Ok(None),
+                    Some(Ok(cells)) => csv_texts(cells, columns),
+                    Some(Err(broken)) => Err(broken.to_string()),
+                };
+                (reader.row, reader.read, texts)
+            }
+            Self::Sheet(sheet) => {
+                let Some((row, cells)) = sheet.next() else { return Ok(None) };
+                let cells = cells.iter().map(|cell| cell.as_deref().map_err(|why| *why));
+                (row, row, columns.texts(cells))
+            }
+        };
+        Ok(Some(Row { number, end, texts, are_names_split: columns.has_names() }))
     }
 }
 
@@ -138,6 +182,21 @@ impl JsonLines {
     fn is_too_long(&self) -> bool {
         self.line.len() > ROW_BYTES_MAX
     }
+}
+
+fn is_json_lines(arguments: &Arguments) -> bool {
+    ["jsonl", "ndjson"].contains(&extension(&arguments.file).as_str())
+}
+
+fn extension(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase()
+}
+
+/// The file, read up to its text.
+fn opened(path: &Path) -> anyhow::Result<BufReader<File>> {
+    let mut file = File::open(path)?;
+    skip_byte_order_mark(&mut file)?;
+    Ok(BufReader::new(file))
 }
 
 fn skip_byte_order_mark(file: &mut File) -> anyhow::Result<()> {
@@ -177,15 +236,8 @@ fn csv_texts(cells: &Cells, columns: &Columns) -> Result<Texts, String> {
         let cells_counted = counted(cells.len() as u64, "cell");
         return Err(format!("has {cells_counted}, and the header has {}{}", columns.count(), cells.span()));
     }
-    let mut texts = Texts::default();
-    for (field, cell) in columns.fields().zip(cells.iter()) {
-        let (Some(field), false) = (field, cell.is_empty()) else { continue };
-        let text =
-            std::str::from_utf8(cell).map_err(|_| format!("{} is not UTF-8: save the file as UTF-8", field.name()))?;
-        let text = if columns.are_exported { text.strip_prefix(NO_FORMULA).unwrap_or(text) } else { text };
-        texts[field] = Some(text.to_owned());
-    }
-    Ok(texts)
+    columns
+        .texts(cells.iter().map(|cell| std::str::from_utf8(cell).map_err(|_| "is not UTF-8: save the file as UTF-8")))
 }
 
 /// The texts of a patient as JSON; none where the line holds no patient.

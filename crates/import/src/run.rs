@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crate::arguments::Arguments;
-use crate::check::{RowTag, check};
+use crate::check::{Checker, RowTag, body};
 use crate::earlier::Earlier;
-use crate::once::OnceKeys;
-use crate::preflight::preflight;
+use crate::preflight::{greet, preflight};
 use crate::progress::Progress;
 use crate::report::{OpenReport, Report};
 use crate::rows::Rows;
 use crate::secret::Secret;
 use crate::sender::{Sender, Sent};
+use crate::tally::Tally;
 
 /// Outcome of all rows.
 #[derive(Default)]
@@ -25,7 +25,14 @@ pub(crate) struct Totals {
     pub(crate) created_before: u64,
     pub(crate) refused: u64,
     pub(crate) repeated: u64,
-    pub(crate) phones_rewritten: u64,
+    /// Reasons why rows were refused.
+    pub(crate) faults: Tally,
+    /// Changed values of rows that were not refused.
+    pub(crate) changes: Tally,
+    /// Their values that are probably wrong.
+    pub(crate) suspicions: Tally,
+    /// A line of the run could not be printed.
+    pub(crate) is_untold: bool,
 }
 
 /// A valid row on its way.
@@ -44,7 +51,8 @@ enum Outcome {
         organisation: String,
         is_replayed: bool,
     },
-    Refused(String),
+    /// With everything that is wrong with it.
+    Refused(Vec<String>),
 }
 
 /// Message to the thread that reports.
@@ -56,17 +64,13 @@ enum News {
 /// Runs to the end of the file. What has become of the rows is counted also where it fails.
 pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut Totals) -> anyhow::Result<()> {
     let mut rows = Rows::of(arguments)?;
+    // Before any file is made.
+    sender.map_or(Ok(()), |sender| greet(arguments, sender))?;
     let mut open = Report::open(arguments, sender)?;
     let progress = Progress::new(rows.size());
-    let mut secret = None;
-    if let Some(sender) = sender {
-        let is_begun = open.as_ref().is_some_and(|open| !open.earlier.is_empty());
-        let kept = Secret::keep(&arguments.file, arguments.report.as_deref(), is_begun)?;
-        let earlier = open.as_mut().map(|open| &mut open.earlier);
-        preflight(arguments, secret.insert(kept), sender, earlier, &progress)?;
-    }
+    let secret = sender.map(|sender| secret(arguments, sender, open.as_mut(), &progress)).transpose()?;
     let report = Report::begin(open.as_ref())?;
-    let keys = OnceKeys::of(secret.as_ref(), &arguments.run)?;
+    let checker = Checker::new(arguments, secret.as_ref())?;
     let earlier = open.as_ref().map(|OpenReport { earlier, .. }| earlier);
     let (news, received) = channel();
     let (jobs, waiting) = sync_channel::<Job>(arguments.in_flight.into());
@@ -81,13 +85,30 @@ pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut T
                 senders.push(scope.spawn(move || send(sender, waiting, &news, is_over)));
             }
         }
-        let reading = Reading { arguments, rows: &mut rows, keys, is_sent: sender.is_some(), earlier };
+        let reading = Reading { checker, rows: &mut rows, is_sent: sender.is_some(), earlier };
         let fed = feed(reading, &Ways { jobs, news }, &is_over);
         let sent = senders.into_iter().try_for_each(joined);
         let reported = joined(reporter);
         // What a sender met comes first: it is why nothing more was fed.
         sent.and(fed).and(reported)
     })
+}
+
+/// The secret of this run, once nothing speaks against sending rows.
+fn secret(
+    arguments: &Arguments,
+    sender: &Sender,
+    open: Option<&mut OpenReport>,
+    progress: &Progress,
+) -> anyhow::Result<Secret> {
+    let is_begun = open.as_ref().is_some_and(|open| !open.earlier.is_empty());
+    let kept = Secret::keep(&arguments.file, arguments.report.as_deref(), is_begun).inspect_err(|_| {
+        open.iter().for_each(|open| open.discard_if_empty());
+    })?;
+    if let Some(open) = open.filter(|open| !open.earlier.is_empty()) {
+        preflight(arguments, &kept, sender, &mut open.earlier, progress)?;
+    }
+    Ok(kept)
 }
 
 /// The ways from where rows are read.
@@ -98,26 +119,25 @@ struct Ways {
 
 /// Context in which rows are read.
 struct Reading<'a> {
-    arguments: &'a Arguments,
+    checker: Checker<'a>,
     rows: &'a mut Rows,
-    keys: OnceKeys,
     is_sent: bool,
     earlier: Option<&'a Earlier>,
 }
 
 /// Reads and checks all rows, and hands on those that are valid.
 fn feed(reading: Reading<'_>, ways: &Ways, is_over: &AtomicBool) -> anyhow::Result<()> {
-    let Reading { arguments, rows, mut keys, is_sent, earlier } = reading;
+    let Reading { mut checker, rows, is_sent, earlier } = reading;
     while let Some(row) = rows.next()? {
         if is_over.load(Ordering::SeqCst) {
             break;
         }
-        let (tag, body) = check(arguments, row, &mut keys);
-        let outcome = match body {
+        let (tag, texts) = checker.check(row);
+        let outcome = match texts {
             Err(why) => Outcome::Refused(why),
             Ok(_) if !is_sent => Outcome::Valid,
             Ok(_) if earlier.is_some_and(|earlier| earlier.has_created(&tag.key)) => Outcome::Skipped,
-            Ok(body) => match ways.jobs.send(Job { tag, body }) {
+            Ok(texts) => match ways.jobs.send(Job { tag, body: body(&texts) }) {
                 Ok(()) => continue,
                 Err(_) => break,
             },
@@ -178,33 +198,33 @@ fn report_news(
         };
         totals.count(&tag, &outcome, earlier);
         if reported.is_ok() {
-            reported = tell_one(&tag, &outcome, &mut report, progress);
+            reported = tell_one(&tag, &outcome, &mut report);
             is_over.fetch_or(reported.is_err(), Ordering::SeqCst);
         }
         progress.advance(tag.end, totals.rows);
     }
+    let faults = totals.faults.section("refused, by reason", 2);
+    for line in faults.iter().chain(report.lines()) {
+        progress.print(line);
+    }
+    totals.is_untold = progress.is_untold();
     progress.finish();
     reported
 }
 
-fn tell_one(tag: &RowTag, outcome: &Outcome, report: &mut Report, progress: &Progress) -> anyhow::Result<()> {
+fn tell_one(tag: &RowTag, outcome: &Outcome, report: &mut Report) -> anyhow::Result<()> {
     match outcome {
-        Outcome::Valid | Outcome::Skipped => {}
-        Outcome::Sent { id, organisation, is_replayed } => report.created(tag, id, organisation, *is_replayed)?,
-        Outcome::Refused(why) => {
-            if let Some(text) = report.refused(tag.row, &tag.key, why)? {
-                progress.print(&text);
-            }
-        }
+        Outcome::Skipped => Ok(()),
+        Outcome::Valid => report.valid(tag),
+        Outcome::Sent { id, organisation, is_replayed } => report.created(tag, id, organisation, *is_replayed),
+        Outcome::Refused(faults) => report.refused(tag, faults),
     }
-    Ok(())
 }
 
 impl Totals {
     fn count(&mut self, tag: &RowTag, outcome: &Outcome, earlier: Option<&Earlier>) {
         self.rows += 1;
         self.repeated += u64::from(tag.is_repeated);
-        self.phones_rewritten += u64::from(tag.is_phone_rewritten);
         match outcome {
             Outcome::Valid => self.valid += 1,
             Outcome::Sent { is_replayed: false, .. } => self.created += 1,
@@ -212,7 +232,15 @@ impl Totals {
                 self.created += 1;
             }
             Outcome::Skipped | Outcome::Sent { .. } => self.created_before += 1,
-            Outcome::Refused(_) => self.refused += 1,
+            Outcome::Refused(faults) => {
+                self.refused += 1;
+                self.faults.count(tag.row, faults);
+                return;
+            }
+        }
+        self.changes.count(tag.row, &tag.changes);
+        for suspicion in &tag.suspicions {
+            self.suspicions.count_rows(tag.row, suspicion.rows(), &suspicion.with_remedy());
         }
     }
 }

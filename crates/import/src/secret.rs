@@ -51,7 +51,8 @@ impl Secret {
     fn random() -> anyhow::Result<Self> {
         let mut bytes = [0; BYTES];
         #[expect(clippy::disallowed_methods, reason = "a program of its own is its own edge")]
-        getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("there are no random bytes: {error}"))?;
+        getrandom::fill(&mut bytes)
+            .map_err(|error| anyhow::anyhow!("the random generator of the system failed: {error}"))?;
         Ok(Self(bytes))
     }
 

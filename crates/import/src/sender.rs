@@ -44,7 +44,7 @@ pub(crate) enum Sent {
     Created { id: String, organisation: String, is_replayed: bool },
     /// The service will not take it. Whether it has had a patient under this idempotency key, which may be erased
     /// since.
-    Refused { why: String, is_key_known: bool },
+    Refused { why: Vec<String>, is_key_known: bool },
 }
 
 /// Result of one request.
@@ -167,7 +167,7 @@ fn decide(mut response: Response<Body>) -> Answer {
     let json: Value = serde_json::from_slice(&text).unwrap_or_default();
     match status {
         // The dry run gives no data.
-        200 => Answer::Sent(Sent::Refused { why: "was only checked".to_owned(), is_key_known: false }),
+        200 => Answer::Sent(Sent::Refused { why: vec!["was only checked".to_owned()], is_key_known: false }),
         201 => {
             let text = |pointer| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
             match (text("/data/id"), text("/data/organisationId")) {
@@ -190,8 +190,8 @@ fn decide(mut response: Response<Body>) -> Answer {
     }
 }
 
-/// Returns what a problem says is wrong, in one line.
-fn reasons(problem: &Value, status: u16) -> String {
+/// Returns what a problem says is wrong.
+fn reasons(problem: &Value, status: u16) -> Vec<String> {
     let errors = problem.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let reasons: Vec<_> = errors
         .iter()
@@ -202,9 +202,9 @@ fn reasons(problem: &Value, status: u16) -> String {
         })
         .collect();
     match problem.get("detail").and_then(Value::as_str) {
-        _ if !reasons.is_empty() => reasons.join("; "),
-        Some(detail) => detail.to_owned(),
-        None => format!("the service answers {status}"),
+        _ if !reasons.is_empty() => reasons,
+        Some(detail) => vec![detail.to_owned()],
+        None => vec![format!("the service answers {status}")],
     }
 }
 

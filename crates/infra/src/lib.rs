@@ -3,6 +3,7 @@
 mod abandoned;
 mod accounts;
 mod audit;
+mod client_tls;
 mod database;
 mod diesel_errors;
 pub mod embedded;
@@ -12,6 +13,7 @@ mod mail;
 mod members;
 mod metrics;
 mod organisations;
+mod own_key;
 mod patients;
 mod schema;
 mod sessions;
@@ -19,7 +21,11 @@ mod sweep;
 mod vital_thread;
 
 pub use accounts::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSignatures};
-pub use audit::{AuditFollower, FollowError, PostgresAuditLog};
+pub use audit::{
+    AuditFollower, AuditPosition, AuditSelection, AuditStream, FollowError, PostgresAuditLog, accept_restored,
+    record_migrations,
+};
+pub use client_tls::client_tls;
 pub use database::{
     CheckConnection, Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, clock, environment,
     grants, means_to_read, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
@@ -27,12 +33,14 @@ pub use database::{
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};
 pub use keys::{
-    KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore, key_usage, revoke_all_keys,
+    KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, OwnedKey, PostgresKeyActivity, PostgresKeyStore, RefusedRequest,
+    key_usage, refused_requests, revoke_all_keys,
 };
 pub use mail::{MailSender, MailSenderError, SmtpMailer, SmtpUrl, SmtpUrlError};
 pub use metrics::write_metrics;
 pub use organisations::{EraseOrganisation, OrganisationOutcome, PostgresOrganisations, erase_organisation};
-pub use patients::{PostgresPatientRegister, PostgresPatientRights, make_direct_writes};
+pub use own_key::PostgresOwnKeyStore;
+pub use patients::{PostgresPatientRegister, PostgresPatientRights, Trial, make_direct_writes, try_to_store};
 pub use sessions::{OpenIdProvider, OpenIdSettings, PostgresSessionStore};
 pub use vital_thread::{Pulse, is_vital_thread, spawn_vital, stuck_thread};
 

@@ -213,6 +213,7 @@ diesel::table! {
         key_expires_at -> Nullable<Timestamptz>,
         idempotency_digest -> Nullable<Binary>,
         recorded_in -> BigInt,
+        role -> Nullable<Text>,
     }
 }
 
@@ -258,6 +259,8 @@ diesel::table! {
         status -> Integer,
         reason -> Text,
         address -> Nullable<Text>,
+        fields -> Array<Text>,
+        is_simulated -> Bool,
     }
 }
 

@@ -147,6 +147,7 @@ fn diesel_knows_the_tables_as_they_are() {
             "int8" => "BigInt",
             "_int8" => "Array<BigInt>",
             "_cidr" => "Array<Cidr>",
+            "_text" => "Array<Text>",
             "date" => "Date",
             "interval" => "Interval",
             "text" => "Text",

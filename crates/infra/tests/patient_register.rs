@@ -8,10 +8,10 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, Environment, Field,
-    IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest, KeyRevocationStore,
-    KeySecret, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Refusal, RefusalReason,
-    Registered, Registration, RequestDigest, SafeRetry, StoreError, create_key,
+    Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, CheckedFor,
+    Environment, Field, IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest,
+    KeyRevocationStore, KeySecret, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister,
+    Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError, create_key,
 };
 use intake_infra::{
     Database, DatabaseUrl, KeyDirectory, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore,
@@ -147,7 +147,7 @@ async fn a_key_that_is_not_active_creates_nothing() {
     {
         assert_eq!(clinic.register.create(registration(key, 1, None)).await.unwrap(), Registered::Refused(refusal));
         assert_eq!(
-            clinic.register.check_key(&Caller { key, address: None }).await.unwrap(),
+            clinic.register.check_key(&Caller { key, address: None }, CheckedFor::Answer).await.unwrap(),
             KeyCheck::Refused(refusal)
         );
     }
@@ -195,7 +195,7 @@ async fn both_forms_of_the_insert_and_the_check_agree_on_where_a_key_is_accepted
             (created.clone(), created.clone(), created),
             "{networks} {caller:?}"
         );
-        let check = clinic.register.check_key(&caller).await.unwrap();
+        let check = clinic.register.check_key(&caller, CheckedFor::Answer).await.unwrap();
         assert_eq!(matches!(check, KeyCheck::Active(_)), is_accepted, "{networks} {caller:?}");
     }
 }
@@ -206,7 +206,7 @@ async fn a_key_with_time_left_is_active() {
     let (key_id, key) = clinic.key(1, Some(datetime!(2999-01-01 0:00 UTC))).await;
     let created = clinic.register.create(registration(key, 1, None)).await.unwrap();
     assert_eq!(created, Registered::Created(clinic.organisation));
-    match clinic.register.check_key(&Caller { key, address: None }).await.unwrap() {
+    match clinic.register.check_key(&Caller { key, address: None }, CheckedFor::Answer).await.unwrap() {
         KeyCheck::Active(holder) => {
             assert_eq!((holder.key_id, holder.organisation_id), (key_id, clinic.organisation));
         }
@@ -302,7 +302,7 @@ async fn a_request_past_its_deadline_learns_that_the_database_is_away() {
         let register = Arc::clone(&register);
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_micros(number * 700)).await;
-            register.check_key(&Caller { key, address: None }).await
+            register.check_key(&Caller { key, address: None }, CheckedFor::Answer).await
         })
     });
     for answer in asked.collect::<Vec<_>>() {
@@ -322,7 +322,8 @@ async fn the_use_of_a_key_is_written_at_the_end() {
     let database = Database::new(&clinic.database.service, DEADLINE);
     let activity = PostgresKeyActivity::new(database, clinic.directory.clone(), clinic.uses.clone());
     let reason = Some(RefusalReason::Unencrypted);
-    let refusal = Refusal { at: NOW, code: AnswerCode(426), reason, address: None, request_id: "the-one".to_owned() };
+    let (code, request_id) = (AnswerCode(426), "the-one".to_owned());
+    let refusal = Refusal { at: NOW, code, reason, fields: vec![], is_simulated: false, address: None, request_id };
     activity.note_sent_in_clear(&idle, refusal);
     drop(writer);
     let keys = clinic.keys.keys(clinic.organisation).await.unwrap().expect("the organisation exists");

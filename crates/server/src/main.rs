@@ -6,6 +6,7 @@ mod commands;
 mod export;
 mod first_run;
 mod log_output;
+mod process_metrics;
 mod serving;
 mod settings;
 mod signals;
@@ -31,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
-    let CommandLine { command, yes, flags } = CommandLine::parse();
+    let CommandLine { command, yes, flags, .. } = CommandLine::parse();
     intake_infra::clock::listen(clock::compare);
     let settings = Settings { flags: &flags, variable: &|name| std::env::var(name) };
     let command = command.unwrap_or(Command::Serve);
@@ -59,6 +60,7 @@ fn run(command: Command, yes: bool, settings: &Settings<'_>) -> anyhow::Result<(
             let admin = settings.get::<settings::values::Address>(&settings::ADMIN_ADDR)?.0;
             commands::probe::probe(admin, if ready { "/readyz" } else { "/livez" })
         }
+        Command::Help { topic } => commands::output::print(&settings::help::text_of(topic)),
         Command::Openapi { .. } => commands::output::print(intake_http::openapi("https://localhost:8443").trim_end()),
     }
 }

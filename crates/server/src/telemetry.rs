@@ -58,14 +58,14 @@ pub(crate) fn tell_more() {
     let Some((filter, handle)) = FILTER.get() else { return };
     let more = filter.clone().with_target("intake", LevelFilter::DEBUG).with_target(REQUESTS, LevelFilter::INFO);
     if handle.reload(more).is_ok() {
-        tracing::info!("the log tells more, until SIGUSR2");
+        tracing::info!("verbose logging is on until SIGUSR2");
     }
 }
 
-/// Logs what `INTAKE_LOG` says again.
+/// Restores the filter of `INTAKE_LOG`.
 pub(crate) fn tell_as_set() {
     let Some((filter, handle)) = FILTER.get() else { return };
-    tracing::info!("the log tells what INTAKE_LOG says again");
+    tracing::info!("verbose logging is off");
     let _ = handle.reload(filter.clone());
 }
 

@@ -32,6 +32,9 @@ const BANNED: [&str; 13] = [
     "tells of",
 ];
 
+/// Words of translated English, in documents.
+const TICS: [&str; 3] = ["anew", "goes on", "alike"];
+
 /// First words of a doc comment that is a fragment.
 const PREPOSITIONS: [&str; 4] = ["Of", "By", "From", "Into"];
 
@@ -41,7 +44,7 @@ const QUESTIONS: [&str; 6] = ["What", "How", "Whether", "Why", "When", "Where"];
 const FUNCTION_LINES_MAX: usize = 50;
 
 /// Longer functions from before this rule, tests aside. Lower it; never raise it.
-const LONG_FUNCTIONS: usize = 20;
+const LONG_FUNCTIONS: usize = 18;
 
 /// Things that one name may mean in a crate.
 const MEANINGS_MAX: usize = 3;
@@ -172,6 +175,16 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn the_index_has_every_page_once() {
+    let documents = files(".md");
+    let index = "docs/README.md";
+    let listed = links(&documents[index]);
+    let pages = documents.keys().filter_map(|path| path.strip_prefix("docs/")).filter(|page| *page != "README.md");
+    let wrong: Vec<_> = pages.filter(|page| listed.iter().filter(|target| target == page).count() != 1).collect();
+    assert_eq!(wrong, [""; 0], "{index}");
+}
+
+#[test]
 fn documents_name_only_sources_that_exist() {
     let sources: Vec<_> = files(".rs").into_keys().map(|path| format!("/{path}")).collect();
     let mut missing = Vec::new();
@@ -211,6 +224,7 @@ fn every_version_is_the_same_everywhere() {
                 ("compose.yaml", "image: intake:"),
                 ("docs/operations/install.md", "intake_"),
                 ("docs/operations/kubernetes.yaml", "registry.example/intake:"),
+                ("docs/operations/kubernetes-deliver.yaml", "registry.example/intake:"),
             ][..],
         ),
         (
@@ -263,7 +277,8 @@ fn sentences_are_short_and_plain() {
         for sentence in sentences(&text) {
             // Without code.
             let lower = sentence.split('`').step_by(2).collect::<String>().to_lowercase();
-            let banned = BANNED.iter().filter(|word| lower.contains(*word) && path != "docs/STYLE.md");
+            let words = BANNED.iter().chain(&TICS);
+            let banned = words.filter(|word| lower.contains(*word) && path != "docs/STYLE.md");
             faults.extend(banned.map(|word| format!("{path}: \"{word}\" in: {sentence}")));
             if sentence.split_whitespace().count() > MOST_WORDS {
                 faults.push(format!("{path}: too long: {sentence}"));

@@ -64,8 +64,7 @@ pub struct HeldRow {
 }
 
 impl HeldRow {
-    /// Inserts as the owner what a request with this `Idempotency-Key` and this JSON, which must be valid, would
-    /// insert.
+    /// Inserts, as the owner, the row that this request would create. The JSON must be valid.
     pub fn insert(
         owner: &DatabaseUrl,
         organisation: OrganisationId,

@@ -14,6 +14,12 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The key under which the protocol gives an element.
 pub(crate) const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// Tells whether tests try everything, which takes long: each page in a second browser and without scripts, too.
+#[must_use]
+pub fn is_nightly() -> bool {
+    std::env::var_os("INTAKE_TEST_NIGHTLY").is_some_and(|value| value == "yes")
+}
+
 /// A browser with one window, closed when dropped.
 pub struct Browser(Driven);
 
@@ -41,9 +47,9 @@ impl Browser {
         Some(browser)
     }
 
-    /// Starts Chromium, and then Firefox, for tests of what both must do.
+    /// Starts Chromium, and each night Firefox after it, for tests of what both must do.
     pub fn each() -> impl Iterator<Item = Self> {
-        [Self::start, Self::firefox].into_iter().filter_map(|start| start())
+        Self::start().into_iter().chain(is_nightly().then(Self::firefox).flatten())
     }
 
     /// Starts Firefox.
@@ -120,8 +126,8 @@ impl Browser {
     /// Presses the button, or follows the link, of this name.
     #[track_caller]
     pub fn press(&self, name: &str) {
-        let button = format!("//button[normalize-space()=\"{name}\"] | //a[normalize-space()=\"{name}\"]");
-        let Element(id) = self.find("xpath", &button);
+        let is_named = format!("normalize-space()=\"{name}\" or @aria-label=\"{name}\"");
+        let Element(id) = self.find("xpath", &format!("//button[{is_named}] | //a[{is_named}]"));
         self.post(&format!("/element/{id}/click"), &json!({}));
     }
 

@@ -4,13 +4,13 @@
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{BigInt, Text};
+use diesel::sql_types::Text;
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
@@ -27,6 +27,8 @@ pub struct TestDatabase {
     durability: Durability,
     /// The cluster that it lies on, if that is not PostgreSQL alone.
     pub(crate) citus: Option<Citus>,
+    /// Connection of the last question: a new one takes many times as long as most questions.
+    pub(crate) asked_over: Mutex<Option<PgConnection>>,
     /// The address for the owner of the schema.
     pub owner: DatabaseUrl,
     /// The address for the service's role.
@@ -86,41 +88,6 @@ impl TestDatabase {
         self.citus.as_ref().expect("INTAKE_TEST_CITUS_URL must name a cluster")
     }
 
-    /// Returns how many rows a query finds.
-    #[must_use]
-    pub fn count(&self, from: &str) -> i64 {
-        let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));
-        query.get_result::<WithCount>(&mut self.connect()).expect("the query runs").count
-    }
-
-    /// The rows of a query that has one column of text.
-    #[must_use]
-    pub fn texts(&self, query: &str) -> Vec<String> {
-        #[derive(QueryableByName)]
-        struct WithText {
-            #[diesel(sql_type = Text)]
-            text: String,
-        }
-
-        let query = diesel::sql_query(format!("SELECT text FROM ({query}) AS found (text)"));
-        let rows = query.load::<WithText>(&mut self.connect()).expect("the query runs");
-        rows.into_iter().map(|row| row.text).collect()
-    }
-
-    /// The tables that contain a secret anywhere: as text, or as bytes, which PostgreSQL shows in hexadecimal.
-    #[must_use]
-    pub fn tables_that_hold(&self, secret: &str) -> Vec<String> {
-        let hexadecimal: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-        let tables = self.texts("SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
-        let holds = |table: &String| {
-            let found = format!(
-                "\"{table}\" AS t WHERE position('{secret}' in t::text) + position('{hexadecimal}' in t::text) > 0"
-            );
-            self.count(&found) > 0
-        };
-        tables.into_iter().filter(holds).collect()
-    }
-
     /// A connection as the owner, who may read everything.
     #[must_use]
     pub fn connect(&self) -> PgConnection {
@@ -154,28 +121,20 @@ impl TestDatabase {
         let name = next_name();
         citus.create(&name, template != EMPTY);
         let (owner, service) = (citus.owner(&name), citus.service(&name));
-        Self { owner, service, name, durability, citus: Some(citus) }
+        Self { owner, service, name, durability, citus: Some(citus), asked_over: Mutex::default() }
     }
 
     fn without_cluster(template: &str, durability: Durability) -> Self {
         let (name, cluster) = (next_name(), cluster(durability));
         execute(durability, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
         let (owner, service) = (cluster.owner_url(&name), cluster.url(SERVICE_ROLE, &name));
-        Self { owner, service, name, durability, citus: None }
+        Self { owner, service, name, durability, citus: None, asked_over: Mutex::default() }
     }
 }
 
 fn next_name() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("test_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// A row with one number.
-#[derive(QueryableByName)]
-pub struct WithCount {
-    /// The number.
-    #[diesel(sql_type = BigInt)]
-    pub count: i64,
 }
 
 impl Default for TestDatabase {

@@ -41,6 +41,14 @@ impl ExtraNode<'_> {
     }
 }
 
+impl TestDatabase {
+    /// Returns whether it lies on a cluster.
+    #[must_use]
+    pub fn is_on_cluster(&self) -> bool {
+        self.citus.is_some()
+    }
+}
+
 impl Citus {
     /// Adds a worker to this database, with its data in a folder that exists, if one is given.
     #[must_use]

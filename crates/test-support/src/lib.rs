@@ -18,6 +18,8 @@ mod left_out;
 mod manual;
 mod ports;
 pub mod processes;
+pub mod provider;
+mod questions;
 mod roles;
 mod round_trips;
 mod service;
@@ -25,16 +27,19 @@ mod strict_servers;
 mod struck_nodes;
 
 pub use backends::{HeldRow, freeze_writer};
-pub use browser::{Browser, Element};
+pub use browser::{Browser, Element, is_nightly};
 pub use citus::Citus;
 pub use client::{Client, Connection, Response, request};
 pub use clinic::{Clinic, patient, random};
-pub use database::{TestDatabase, WithCount};
+pub use database::TestDatabase;
 pub use extra_nodes::ExtraNode;
 pub use left_out::{Prerequisite, leave_out, take_summary};
 pub use manual::{completed_by_bash, write_manual};
 pub use ports::free_port;
+pub use questions::WithCount;
 pub use round_trips::RoundTripCounter;
-pub use service::{Service, ServiceBuilder, complaint_in, create_request, wait_for, wait_for_end};
+pub use service::{
+    Service, ServiceBuilder, complaint_in, create_request, full_disk, unread_pipe, wait_for, wait_for_end,
+};
 pub use strict_servers::StrictServers;
 pub use struck_nodes::StruckNode;

@@ -23,8 +23,8 @@ type Files = BTreeMap<String, Vec<u8>>;
 #[must_use]
 pub fn write_manual(program: &Command, sections: &[(&str, &[&str])]) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/manual").join(program.get_name());
-    // The settings that every command accepts are listed once.
-    let program = program.clone().mut_args(|arg| arg.global(false));
+    // The settings that every command accepts are listed once, though help leaves them out.
+    let program = program.clone().mut_args(|arg| arg.global(false).hide_short_help(false));
     for (name, files) in [("man", pages(&program, sections)), ("completions", completions(&program))] {
         let folder = folder.join(name);
         let _ = fs::remove_dir_all(&folder);

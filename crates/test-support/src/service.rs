@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, PipeReader, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -170,6 +170,13 @@ impl ServiceBuilder {
     #[must_use]
     pub fn full_stdout(mut self) -> Self {
         self.command.stdout(full_disk());
+        self
+    }
+
+    /// Sends standard output to a pipe whose reader has gone.
+    #[must_use]
+    pub fn unread_stdout(mut self) -> Self {
+        self.command.stdout(unread_pipe());
         self
     }
 
@@ -416,8 +423,16 @@ pub fn complaint_in(stderr: &[u8]) -> String {
     }
 }
 
-fn full_disk() -> File {
+/// A file on a disk that is full.
+#[must_use]
+pub fn full_disk() -> File {
     File::options().write(true).open("/dev/full").expect("a device that is always full")
+}
+
+/// A pipe whose reader has gone.
+#[must_use]
+pub fn unread_pipe() -> PipeWriter {
+    std::io::pipe().expect("a pipe").1
 }
 
 /// Waits until a condition holds.

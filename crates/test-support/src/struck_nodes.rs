@@ -11,6 +11,13 @@ pub struct StruckNode<'a> {
 }
 
 impl StruckNode<'_> {
+    /// Starts a stopped node with other variables, as arguments of `env`.
+    #[must_use]
+    pub fn with_variables(mut self, variables: &str) -> Self {
+        self.end = format!("env {variables} {}", self.end);
+        self
+    }
+
     /// Makes a backup of a stopped node: a copy of its files.
     pub fn back_up(&self) {
         let folder = &self.folder;
@@ -38,6 +45,15 @@ impl Citus {
         self.run(node, &format!("{programs}/pg_ctl -w -s -D {folder} -m immediate stop"));
         let end = format!("{programs}/pg_ctl -w -s -D {folder} -l {folder}/../restarted.log start");
         StruckNode { citus: self, node, folder, end }
+    }
+
+    /// Makes a backup of a running node, which begins another timeline when it is put in the place of its files.
+    pub fn base_backup(&self, node: usize) {
+        let (folder, programs) = (self.setting(node, "data_directory"), self.programs());
+        let from = format!("-h {} -p {} -U postgres", self.host(), self.port(node));
+        let promote = "echo restore_command=false >> postgresql.auto.conf; touch recovery.signal";
+        let make = format!("{programs}/pg_basebackup {from} -c fast -D {folder}.backup");
+        self.run(node, &format!("rm -rf {folder}.backup; {make} && cd {folder}.backup && {promote}"));
     }
 
     /// Makes a node hang: it keeps its connections and does nothing.

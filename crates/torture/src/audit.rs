@@ -36,7 +36,14 @@ pub struct Findings {
     pub returned: u64,
     /// Patients and erasures that a reader missed, got twice, or got although they do not exist.
     pub misread: u64,
-    /// Answers that must never come, and limits that were exceeded.
+    /// Requests that were accepted although their API key was blocked, or the member had no right to them, before they
+    /// began.
+    pub admitted: u64,
+    /// Services that ran on although their database was replaced.
+    pub unnoticed: u64,
+    /// Entries of the audit log that its follower missed, or printed twice.
+    pub unfollowed: u64,
+    /// Other answers that must never come, and limits that were exceeded.
     pub wrong: u64,
     /// The longest time until every service acknowledged patients again, if the fault has a limit for that.
     pub away: Option<Duration>,
@@ -50,8 +57,11 @@ impl Findings {
     /// Returns whether all promises were kept.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        let Self { lost, doubled, phantom, altered, misplaced, returned, misread, wrong, .. } = self;
-        [lost, doubled, phantom, altered, misplaced, returned, misread, wrong].iter().all(|bad| **bad == 0)
+        let Self { lost, doubled, phantom, altered, misplaced, returned, misread, .. } = self;
+        let Self { admitted, unnoticed, unfollowed, wrong, .. } = self;
+        [lost, doubled, phantom, altered, misplaced, returned, misread, admitted, unnoticed, unfollowed, wrong]
+            .iter()
+            .all(|bad| **bad == 0)
     }
 
     /// Adds a broken promise other than one about the content of the register.
@@ -63,6 +73,24 @@ impl Findings {
     /// Adds something that a reader of the register got wrong.
     pub(crate) fn is_misread(&mut self, what: impl fmt::Display) {
         self.misread += 1;
+        self.complain(what);
+    }
+
+    /// Adds what was done with a blocked key, or by a member without the right.
+    pub(crate) fn is_admitted(&mut self, what: impl fmt::Display) {
+        self.admitted += 1;
+        self.complain(what);
+    }
+
+    /// Adds a service that ran on.
+    pub(crate) fn is_unnoticed(&mut self, what: impl fmt::Display) {
+        self.unnoticed += 1;
+        self.complain(what);
+    }
+
+    /// Adds an entry that the follower of the audit log got wrong.
+    pub(crate) fn is_unfollowed(&mut self, what: impl fmt::Display) {
+        self.unfollowed += 1;
         self.complain(what);
     }
 
@@ -84,6 +112,9 @@ impl AddAssign for Findings {
         self.misplaced += other.misplaced;
         self.returned += other.returned;
         self.misread += other.misread;
+        self.admitted += other.admitted;
+        self.unnoticed += other.unnoticed;
+        self.unfollowed += other.unfollowed;
         self.wrong += other.wrong;
         self.away = self.away.max(other.away);
         self.memory = self.memory.max(other.memory);

@@ -1,27 +1,37 @@
 //! Makes a running service fail in every way while clients write down what they send and what is answered, and then
 //! compares the register with that journal. Controls come first: without durability it must report losses.
 
+mod access_history;
 mod audit;
+mod blocked_keys;
+mod browser;
+mod certificate;
+mod clock;
 mod clocks;
 mod cluster;
 mod disk;
 mod drift;
-mod endings;
 mod erasures;
 mod faults;
 mod floods;
+mod follower;
 mod hangs;
 mod import_files;
 mod imports;
+mod instance;
 mod journal;
+mod members;
 mod mixed;
 mod operations;
 mod passwords;
 mod people;
+mod planted;
 mod postgres_server;
 mod promotion;
+mod provider;
 mod proxy;
 mod pulse;
+mod put_back;
 mod races;
 mod random;
 mod reader;
@@ -30,9 +40,11 @@ mod route;
 mod run;
 mod tampering;
 mod test_bed;
+mod test_bed_plan;
 mod traffic;
 mod unread_log;
 mod verdict;
+mod witnesses;
 mod workers;
 
 use std::fs;
@@ -116,7 +128,7 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     recorder.verdict.left_out.extend(no_route.map(|why| format!("dropped packets: {why}")));
     let no_cluster = cluster::is_missing();
     recorder.verdict.left_out.extend(no_cluster.map(|why| format!("faults of a Citus cluster: {why}")));
-    let no_clocks = clocks::is_missing();
+    let no_clocks = clock::is_missing();
     recorder.verdict.left_out.extend(no_clocks.map(|why| format!("wrong clocks: {why}")));
     recorder.verdict.left_out.extend(imports::is_missing(&plan.program).map(|why| format!("imports: {why}")));
     let (has_disk, has_route) = (no_disk.is_none(), no_route.is_none());
@@ -141,7 +153,7 @@ pub fn run(plan: &Plan, on_step: impl Fn(&str)) -> anyhow::Result<Verdict> {
     recorder.step("clock of a service wrong", wrong_clocks, |times| run.set_clocks_wrong(&server, times))?;
     recorder.step("log not read", plan.unread_logs, |times| run.leave_logs_unread(&server, times))?;
     drop(server);
-    recorder.step("register restored to a moment", plan.restores, |times| run.restore(times))?;
+    run_restores(&run, plan.restores, &mut recorder)?;
     recorder.step("standby promoted", plan.promotions, |times| run.promote_standby(times))?;
     recorder.step("durability turned off, PostgreSQL killed", plan.drifts, |times| run.drift(times))?;
     if has_disk {
@@ -174,7 +186,20 @@ fn run_controls(
         let (title, must_see) = tampering.title();
         recorder.control(title, must_see, || run.control_tampering(&server, tampering))?;
     }
+    for (title, found) in run.control_members(&server)? {
+        recorder.control(title, MustSee::Admitted, || Ok(found))?;
+    }
     Ok(server)
+}
+
+/// Restores the register, with controls at the end of the first restore.
+fn run_restores(run: &Run<'_>, times: u64, recorder: &mut Recorder<'_>) -> anyhow::Result<()> {
+    let mut controls = Findings::default();
+    recorder.step("register restored to a moment", times, |times| run.restore(times, &mut controls))?;
+    restores::CONTROLS
+        .into_iter()
+        .filter(|_| times > 0)
+        .try_for_each(|(title, must_see)| recorder.control(title, must_see, || Ok(controls.clone())))
 }
 
 /// A plan being carried out.

@@ -1,5 +1,5 @@
 //! What people and programs do beside the clients that create patients, under every fault: patients are erased, keys
-//! end, files are imported, and passwords are changed.
+//! are blocked, files are imported, passwords are changed, and members lose what they may do.
 
 use std::path::Path;
 use std::process::Output;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
-use intake_domain::Environment;
+use anyhow::{Context, anyhow};
 use intake_infra::Durability;
-use intake_test_support::{Clinic, ServiceBuilder};
+use intake_test_support::ServiceBuilder;
+use serde_json::Value;
 
 use crate::audit::Findings;
 use crate::imports::Import;
@@ -44,13 +44,12 @@ impl<'a> Operations<'a> {
         if self.bed.urls.service.durability() == Durability::None {
             return Vec::new();
         }
-        // Made before the first fault.
-        let clinic = Clinic::open(&self.bed.urls.service, Environment::Development);
         vec![
             scope.spawn(|| Ok((self.erase_patients()?, Vec::new()))),
-            scope.spawn(move || Ok((self.end_keys(&clinic)?, Vec::new()))),
+            scope.spawn(|| Ok((self.block_keys()?, Vec::new()))),
             scope.spawn(|| self.import_files()),
             scope.spawn(|| Ok((self.change_passwords()?, Vec::new()))),
+            scope.spawn(|| Ok((self.change_members()?, Vec::new()))),
         ]
     }
 
@@ -79,6 +78,12 @@ impl<'a> Operations<'a> {
         }
     }
 
+    /// Runs a command that makes something, and returns what it printed.
+    pub(crate) fn made(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        let arguments = [arguments, &["--json"]].concat();
+        Ok(serde_json::from_str(&self.until_done(&arguments.join(" "), || self.command(&arguments))?)?)
+    }
+
     /// Runs a command of the program as the owner of the register. Returns its output, or its complaint.
     pub(crate) fn command(&self, arguments: &[&str]) -> Result<String, String> {
         command(self.program, self.bed, arguments)
@@ -89,8 +94,14 @@ impl<'a> Operations<'a> {
 pub(crate) fn command(program: &Path, bed: &TestBed, arguments: &[&str]) -> Result<String, String> {
     let builder = ServiceBuilder::in_folder(&program.to_string_lossy(), &bed.folder.join("operator"));
     let builder = builder.database_urls(&bed.urls.owner, &bed.urls.owner);
+    let builder = builder.setting("INTAKE_ENVIRONMENT", bed.environment.as_str());
     let Output { status, stdout, stderr } =
         arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).run();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if status.success() { Ok(text(&stdout)) } else { Err(text(&stderr)) }
+}
+
+/// A member of what a command printed.
+pub(crate) fn text<'a>(made: &'a Value, member: &str) -> anyhow::Result<&'a str> {
+    made.get(member).and_then(Value::as_str).with_context(|| format!("a command printed no {member}"))
 }

@@ -1,6 +1,7 @@
 //! A private PostgreSQL, and the faults that can happen to it: killed as a whole or in part, frozen, restarted.
 
-use std::os::unix::fs::MetadataExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,8 +13,9 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_infra::embedded::{EmbeddedPostgres, Settings};
 use intake_infra::{Durability, Prepared, prepare};
-use intake_test_support::processes::{Frozen, children, kill};
+use intake_test_support::processes::{Frozen, children, kill, send};
 
+use crate::clock::Clock;
 use crate::random::Random;
 
 /// The owner of the schema in a private PostgreSQL.
@@ -33,10 +35,30 @@ impl PostgresServer {
     /// Starts the one in this folder, which is created if it does not exist.
     pub(crate) fn prepare(folder: &Path, durability: Durability) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder)?;
-        let folder = folder.join("postgres");
-        let user = std::process::id();
-        let postgres = EmbeddedPostgres::start(&Settings { folder: folder.clone(), durability, programs: None, user })?;
+        Self::start(folder, durability, None)
+    }
+
+    fn start(folder: &Path, durability: Durability, programs: Option<PathBuf>) -> anyhow::Result<Self> {
+        let (folder, user) = (folder.join("postgres"), std::process::id());
+        let postgres = EmbeddedPostgres::start(&Settings { folder: folder.clone(), durability, programs, user })?;
         Ok(Self { folder, postgres })
+    }
+
+    /// Starts the one in this folder, with this clock.
+    pub(crate) fn with_clock(folder: &Path, clock: &Clock) -> anyhow::Result<Self> {
+        let server = Self::prepare(folder, Durability::Full)?;
+        let programs = folder.join("programs");
+        std::fs::create_dir_all(&programs)?;
+        let variables = clock.variables().map(|(name, value)| format!("{name}='{value}' ")).concat();
+        for (program, variables) in [("postgres", variables.as_str()), ("initdb", "")] {
+            let real = server.program(program)?;
+            let path = programs.join(program);
+            std::fs::write(&path, format!("#!/bin/sh\n{variables}exec '{}' \"$@\"\n", real.display()))?;
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755))?;
+        }
+        server.stop()?;
+        drop(server);
+        Self::start(folder, Durability::Full, Some(programs))
     }
 
     /// Makes a database on it.
@@ -69,15 +91,26 @@ impl PostgresServer {
 
     /// One of PostgreSQL's own programs, for this server, as its account.
     pub(crate) fn command(&self, name: &str) -> anyhow::Result<Command> {
-        let options = std::fs::read_to_string(self.data_folder().join("postmaster.opts"))?;
-        let server = options.split_whitespace().next().context("postmaster.opts is empty")?;
-        let mut command = Command::new(Path::new(server).with_file_name(name));
+        let mut command = Command::new(self.program(name)?);
         command.current_dir(&self.folder).arg("--host").arg(self.socket_folder()).args(["--username", OWNER]);
         if rustix::process::geteuid().is_root() {
             let account = std::fs::metadata(self.data_folder())?;
             command.uid(account.uid()).gid(account.gid());
         }
         Ok(command)
+    }
+
+    fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let options = std::fs::read_to_string(self.data_folder().join("postmaster.opts"))?;
+        let server = options.split_whitespace().next().context("postmaster.opts is empty")?;
+        Ok(Path::new(server).with_file_name(name))
+    }
+
+    /// Stops the server, which ends all sessions.
+    pub(crate) fn stop(&self) -> anyhow::Result<()> {
+        let server = self.server()?;
+        send("INT", &server.to_string());
+        wait_until_gone(&[server])
     }
 
     /// Kills all processes of the server. They are frozen first: a child that started in between would wait for ever

@@ -48,10 +48,12 @@ impl Run<'_> {
             standby.administer("SELECT pg_promote()")?;
             let promoted = Instant::now();
             fault.must_serve(promoted, RECOVERY, "a standby was promoted");
-            // The old primary does not know yet that it was replaced.
+            // The old primary does not know yet that it was replaced. It can commit nothing, but it can be read.
+            fault.bed.is_stale_until(Instant::now() + CATCH_UP);
             drop(frozen);
             std::thread::sleep(fault.random.milliseconds(AWAKE.0, AWAKE.1));
             primary.kill()?;
+            fault.bed.is_stale_until(Instant::now());
             fault.rest();
             fault.must_serve(Instant::now(), RECOVERY, "the old primary was stopped");
             Ok(1)

@@ -1,131 +1,179 @@
-//! The register is restored to a moment of the past, as docs/operations/restoring.md says, while clients and operations
-//! had gone on since. What was acknowledged before the moment must be there; what is sent or imported again must be
-//! there once; and what was erased since is erased again.
+//! The register is put back to an earlier moment while its services run, each of which must end, and then treated as
+//! docs/operations/restoring.md says. What was acknowledged before the moment must be there; what is sent or imported
+//! again must be there once; what was erased or blocked since stays so.
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
+use intake_domain::Environment;
 use intake_infra::Durability;
 
-use crate::audit::Findings;
+use crate::audit::{Findings, audit};
+use crate::clock::Clock;
+use crate::follower::{Follower, compare};
 use crate::journal::{Erasure, Kind, Operation, read};
-use crate::operations::{PAUSE, command};
+use crate::operations::command;
 use crate::postgres_server::PostgresServer;
+use crate::put_back::Backup;
 use crate::run::{History, Refusals, Run};
 use crate::test_bed::{INSTANCES, TestBed};
+use crate::test_bed_plan::TestBedPlan;
 use crate::traffic::Traffic;
+use crate::verdict::MustSee;
+use crate::witnesses::Witnesses;
 
+/// Controls at the end of the first restore.
+pub(crate) const CONTROLS: [(&str, MustSee); 4] = [
+    ("an erasure is forgotten, and the patient sent again", MustSee::Returned),
+    ("a replaced key works again", MustSee::Admitted),
+    ("a service does not see that its database was replaced", MustSee::Unnoticed),
+    ("an entry of the audit log is not printed", MustSee::Unfollowed),
+];
 /// Time for which clients work before and after the moment.
 const WORK: Duration = Duration::from_secs(2);
-/// Time that the recovery may take.
+/// Time that everything may take which is done again.
 const RECOVERY: Duration = Duration::from_secs(120);
-const NO_PATIENT: &str = "has no patient";
+/// Time in which a service must notice that its database was replaced.
+const NOTICED: Duration = Duration::from_secs(5);
+/// The service that is frozen for a control, and for how long.
+const FROZEN: (usize, Duration) = (1, Duration::from_secs(1));
 
 impl Run<'_> {
-    /// Restores a new server each time.
-    pub(crate) fn restore(&self, times: u64) -> anyhow::Result<(u64, Findings)> {
+    /// Restores a new server each time, in turns from a base backup and, under a clock that jumps, from a copy of the
+    /// files. Returns the findings, and those of the controls.
+    pub(crate) fn restore(&self, times: u64, controls: &mut Findings) -> anyhow::Result<(u64, Findings)> {
         let mut found = Findings::default();
         for time in 0..times {
-            found += self.restore_once(&format!("restore_{time}"))?;
+            let is_by_files = !(self.seed + time).is_multiple_of(2);
+            let name = format!("restore_{time}");
+            let folder = self.folder.join(format!("{name}_server"));
+            let clock = if is_by_files { Clock::in_folder(&folder.join("clock"))? } else { None };
+            let controls = (time == 0).then_some(&mut *controls);
+            let server = match &clock {
+                Some(clock) => PostgresServer::with_clock(&folder, clock)?,
+                None => PostgresServer::prepare(&folder, Durability::Full)?,
+            };
+            found += self.restore_once(&name, &server, clock, controls)?;
         }
         Ok((times, found))
     }
 
-    fn restore_once(&self, name: &str) -> anyhow::Result<Findings> {
-        let folder = self.folder.join(format!("{name}_server"));
-        let server = PostgresServer::prepare(&folder, Durability::Full)?;
-        // The log since the backup is all there.
-        server.administer("ALTER SYSTEM SET wal_keep_size = '4GB'")?;
-        server.administer("SELECT pg_reload_conf()")?;
-        let bed = TestBed::open(&server, &self.plan(name, &[]))?;
-        let backup = folder.join("postgres/backup");
-        base_backup(&server, &backup)?;
+    fn restore_once(
+        &self,
+        name: &str,
+        server: &PostgresServer,
+        clock: Option<Clock>,
+        mut controls: Option<&mut Findings>,
+    ) -> anyhow::Result<Findings> {
+        let keeps_time = clock.is_none();
+        let plan = TestBedPlan { environment: Environment::Production, keeps_time, ..self.plan(name, &[]) };
+        let bed = TestBed::open(server, &plan)?;
+        let backup = Backup::begin(server, clock)?;
+        let mut witnesses = Witnesses::make(&bed);
+        let follower = Follower::start(self.program, &bed)?;
         let mut before = HashMap::new();
         let (_, mut history) = self.record(&bed, Refusals::Expected, |fault| {
+            backup.jump(&mut fault.random)?;
             fault.wait_for_erasure(WORK);
+            backup.jump(&mut fault.random)?;
             before = read(fault.journal.path())?;
-            server.administer("SELECT pg_create_restore_point('moment')")?;
+            backup.mark_moment(server)?;
+            fault.must_serve(Instant::now(), NOTICED, "the moment");
+            backup.jump(&mut fault.random)?;
+            witnesses.block(self, fault)?;
             fault.wait_for_erasure(WORK);
             Ok(1)
         })?;
-        go_back(&server, &backup)?;
-        command(self.program, &bed, &["restored"]).map_err(|why| anyhow::anyhow!("intake restored: {why}"))?;
-        (0..INSTANCES).try_for_each(|instance| bed.kill_service(instance))?;
-        history.do_again(self, &before)?;
-        history.audit()
+        let (mut printed, entries) = follower.finish(&bed, Instant::now() + RECOVERY)?;
+        compare(&printed, &entries, &mut history.found);
+        if let Some(controls) = controls.as_deref_mut() {
+            printed.retain(|id| entries.first() != Some(id));
+            compare(&printed, &entries, controls);
+        }
+        history.lose(self, server, &backup, controls.as_deref_mut())?;
+        history.do_again(self, &before, &witnesses)?;
+        let found = history.audit()?;
+        if let Some(controls) = controls {
+            witnesses.bring_back(&bed)?;
+            witnesses.must_stay(&history.traffic(self)?, controls);
+            *controls += audit(&history.journal, &mut bed.register()?)?;
+        }
+        Ok(found)
     }
 }
 
-impl History<'_> {
-    /// Does again what was done since the moment, as far as that is possible.
-    fn do_again(&mut self, run: &Run<'_>, before: &HashMap<u64, Operation>) -> anyhow::Result<()> {
-        let after = read(self.journal.path())?;
-        let was = |number: &u64, done: fn(&Operation) -> bool| before.get(number).is_some_and(done);
-        for (number, operation) in &after {
-            let Some((id, _)) = &operation.created else { continue };
-            let is_erased = operation.erasure == Erasure::Done;
-            if is_erased && !was(number, |operation| operation.erasure == Erasure::Done) {
-                let organisation = operation.organisation.to_string();
-                let arguments = ["patient", "erase", "--organisation", &organisation, "--patient", id];
-                match command(run.program, self.bed, &arguments) {
-                    Err(why) if !why.contains(NO_PATIENT) => self.found.is_wrong(format!("erasing again: {why}")),
-                    _ => {}
-                }
-            }
-            if !was(number, |operation| operation.created.is_some()) {
-                self.journal.forgotten(*number);
-            }
+impl<'a> History<'a> {
+    /// Puts the backup back while the services run. Each must end; then the documented steps follow.
+    fn lose(
+        &mut self,
+        run: &Run<'_>,
+        server: &PostgresServer,
+        backup: &Backup,
+        controls: Option<&mut Findings>,
+    ) -> anyhow::Result<()> {
+        let copy = self.bed.folder.join("audit.json");
+        let recorded = command(run.program, self.bed, &["audit", "--json"]).map_err(anyhow::Error::msg)?;
+        fs::write(&copy, recorded)?;
+        let (frozen, time) = FROZEN;
+        if controls.is_some() {
+            self.bed.signal(frozen, "STOP")?;
         }
+        backup.put_back(server)?;
+        if let Some(controls) = controls {
+            self.must_end(frozen, time, controls)?;
+            self.bed.signal(frozen, "CONT")?;
+        }
+        let mut found = Findings::default();
+        for instance in 0..INSTANCES {
+            self.must_end(instance, NOTICED * run.slowness, &mut found)?;
+        }
+        self.found += found;
+        let copy = copy.to_string_lossy();
+        let restored = ["restored", "--audit", &copy, "--apply", "--yes"];
+        command(run.program, self.bed, &restored).map_err(|why| anyhow::anyhow!("intake restored: {why}"))?;
+        (0..INSTANCES).try_for_each(|instance| self.bed.kill_service(instance))
+    }
+
+    fn must_end(&self, instance: usize, within: Duration, found: &mut Findings) -> anyhow::Result<()> {
+        if !self.bed.ends_within(instance, within)? {
+            found.is_unnoticed(format!("service {instance} runs on, although its database was replaced"));
+        }
+        Ok(())
+    }
+
+    /// Does again what was done since the moment, as far as that is possible.
+    fn do_again(
+        &mut self,
+        run: &Run<'_>,
+        before: &HashMap<u64, Operation>,
+        witnesses: &Witnesses,
+    ) -> anyhow::Result<()> {
+        let after = read(self.journal.path())?;
+        let is_lost = |number: &u64, operation: &Operation| {
+            operation.created.is_some() && before.get(number).is_none_or(|before| before.created.is_none())
+        };
+        let lost: Vec<_> = after.iter().filter(|(number, operation)| is_lost(number, operation)).collect();
+        lost.iter().for_each(|(number, _)| self.journal.forgotten(**number));
         for reader in &mut self.readers {
             reader.start_again_if_refused()?;
         }
-        let traffic = Traffic::new(self.bed, &self.journal, run.seed, run.slowness);
+        let mut found = Findings::default();
+        let traffic = self.traffic(run)?;
+        witnesses.must_stay(&traffic, &mut found);
         let until = Instant::now() + RECOVERY;
-        for (number, operation) in &after {
-            let is_lost = operation.created.is_some() && !was(number, |operation| operation.created.is_some());
-            if is_lost && operation.kind == Kind::Safe && operation.erasure == Erasure::None {
+        for (number, operation) in lost {
+            if operation.kind == Kind::Safe && operation.erasure == Erasure::None {
                 traffic.send_again_until_acknowledged(*number, operation.organisation, until)?;
             }
         }
+        self.found += found;
         self.imports.iter().try_for_each(|import| import.repeat(self.bed, &self.journal))
     }
-}
 
-/// Copies the files of a running server.
-fn base_backup(server: &PostgresServer, to: &Path) -> anyhow::Result<()> {
-    let account = fs::metadata(server.data_folder())?;
-    fs::create_dir(to)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
-    chown(to, Some(account.uid()), Some(account.gid()))?;
-    let mut backup = server.command("pg_basebackup")?;
-    backup.arg("--pgdata").arg(to).args(["--wal-method=stream", "--checkpoint=fast"]);
-    let output = backup.output()?;
-    anyhow::ensure!(output.status.success(), "pg_basebackup: {}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(())
-}
-
-/// Puts the backup in the place of the server's files, and lets it recover up to the moment.
-fn go_back(server: &PostgresServer, backup: &Path) -> anyhow::Result<()> {
-    let data = server.data_folder();
-    let lost = data.with_file_name("lost");
-    server.kill()?;
-    fs::rename(&data, &lost)?;
-    fs::rename(backup, &data)?;
-    let settings = format!(
-        "restore_command = 'cp {}/pg_wal/%f %p'\nrecovery_target_name = 'moment'\nrecovery_target_action = 'promote'\n",
-        lost.display()
-    );
-    fs::write(data.join("postgresql.auto.conf"), settings)?;
-    fs::write(data.join("recovery.signal"), "")?;
-    server.restart()?;
-    let until = Instant::now() + RECOVERY;
-    // Written to only when the recovery is over.
-    while server.administer("CREATE TABLE IF NOT EXISTS recovered ()").is_err() {
-        anyhow::ensure!(Instant::now() < until, "the recovery does not end:\n{}", server.end_of_log());
-        std::thread::sleep(PAUSE);
+    /// Clients after the restore, whose patients are new ones.
+    fn traffic<'s>(&'s self, run: &Run<'_>) -> anyhow::Result<Traffic<'s>> {
+        let last = read(self.journal.path())?.into_keys().max().unwrap_or_default();
+        Ok(Traffic::new(self.bed, &self.journal, run.seed, run.slowness).with_numbers_from(last + 1))
     }
-    Ok(())
 }

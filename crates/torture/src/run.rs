@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use intake_domain::Environment;
 
 use crate::audit::{Findings, audit};
 use crate::imports::Import;
@@ -14,7 +15,8 @@ use crate::operations::{Operations, PAUSE};
 use crate::postgres_server::PostgresServer;
 use crate::random::Random;
 use crate::reader::{self, Reader};
-use crate::test_bed::{TestBed, TestBedPlan};
+use crate::test_bed::TestBed;
+use crate::test_bed_plan::TestBedPlan;
 use crate::traffic::Traffic;
 
 /// Enough clients for batches of some size, few enough for two cores.
@@ -72,7 +74,16 @@ impl Run<'_> {
         deadline: Duration,
         settings: &'b [(&'b str, &'b str)],
     ) -> TestBedPlan<'b> {
-        TestBedPlan { program: self.program, folder: self.folder, name, seed: self.seed, deadline, settings }
+        TestBedPlan {
+            program: self.program,
+            folder: self.folder,
+            name,
+            seed: self.seed,
+            environment: Environment::Development,
+            keeps_time: true,
+            deadline,
+            settings,
+        }
     }
 
     /// Runs clients and operations while the fault strikes, then audits the register. Returns how often the fault
@@ -93,7 +104,7 @@ impl Run<'_> {
         refusals: Refusals,
         strike: impl FnOnce(&mut Fault<'_>) -> anyhow::Result<u64>,
     ) -> anyhow::Result<(u64, Findings)> {
-        let (struck, history) = self.record(bed, refusals, strike)?;
+        let (struck, mut history) = self.record(bed, refusals, strike)?;
         Ok((struck, history.audit()?))
     }
 
@@ -152,7 +163,7 @@ pub(crate) struct History<'a> {
 
 impl History<'_> {
     /// Reads once more, and compares the journal and what was read with the register.
-    pub(crate) fn audit(mut self) -> anyhow::Result<Findings> {
+    pub(crate) fn audit(&mut self) -> anyhow::Result<Findings> {
         // A line of the log says more than another example.
         self.found.examples.extend(self.bed.unexpected());
         for reader in &mut self.readers {
@@ -160,7 +171,7 @@ impl History<'_> {
         }
         self.found += audit(&self.journal, &mut self.bed.register()?)?;
         reader::audit(&self.readers, &self.journal, &mut self.bed.register()?, &mut self.found)?;
-        Ok(self.found)
+        Ok(self.found.clone())
     }
 }
 

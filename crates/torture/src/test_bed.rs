@@ -2,9 +2,9 @@
 //! can be cut, and two organisations with their keys.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
@@ -12,20 +12,21 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment};
 use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE};
-use intake_test_support::processes::peak_memory;
-use intake_test_support::{Client, Clinic, Service, ServiceBuilder, WithCount};
+use intake_test_support::{Client, Clinic, WithCount};
 
+use crate::clock::Clock;
+use crate::instance::Instance;
 use crate::postgres_server::PostgresServer;
+use crate::provider::Provider;
 use crate::proxy::{Proxy, Upstream};
 use crate::random::Random;
+use crate::test_bed_plan::TestBedPlan;
 
 /// Time that PostgreSQL may take to come back after the last fault.
 const RECOVERY_TIME: Duration = Duration::from_secs(120);
 /// Number of services that share the database: what one acknowledges, the other must know.
 pub(crate) const INSTANCES: usize = 2;
-/// Time that a killed service may take to start again while other faults strike.
-const START: Duration = Duration::from_secs(120);
-/// Between two tries to start it.
+/// Between two looks at a service that is to end.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// One database, and everything in front of it.
@@ -36,33 +37,14 @@ pub(crate) struct TestBed {
     pub(crate) database_proxy: Proxy,
     pub(crate) clinics: Vec<(Clinic, Vec<ApiKey>)>,
     pub(crate) revoked_key: ApiKey,
+    /// The provider by which members sign in. None in production, where it would need HTTPS.
+    pub(crate) provider: Option<Provider>,
+    pub(crate) environment: Environment,
+    /// The clock of the database runs steadily.
+    pub(crate) keeps_time: bool,
+    /// The last moment at which a server may have answered that does not know that it was replaced.
+    stale_until: Mutex<Option<Instant>>,
     pub(crate) folder: PathBuf,
-}
-
-/// Settings of a test bed.
-pub(crate) struct TestBedPlan<'a> {
-    pub(crate) program: &'a Path,
-    /// The folder in which the bed's own folder is made.
-    pub(crate) folder: &'a Path,
-    pub(crate) name: &'a str,
-    pub(crate) seed: u64,
-    /// Time for which requests wait.
-    pub(crate) deadline: Duration,
-    /// Additional settings of the services.
-    pub(crate) settings: &'a [(&'a str, &'a str)],
-}
-
-/// One service.
-struct Instance {
-    program: String,
-    data_dir: PathBuf,
-    urls: Prepared,
-    settings: Vec<(String, String)>,
-    service: Mutex<Service>,
-    address: Arc<Mutex<SocketAddr>>,
-    proxy: Proxy,
-    /// The most memory that any of its killed processes has used.
-    memory: AtomicU64,
 }
 
 /// The name of a service in PostgreSQL's list of sessions.
@@ -88,6 +70,8 @@ impl TestBed {
     /// `base` is the services' address of the database, to which parameters can be appended.
     fn set_up(plan: &TestBedPlan<'_>, urls: Prepared, base: &str, database_proxy: Proxy) -> anyhow::Result<Self> {
         let folder = plan.folder.join(plan.name);
+        let is_development = plan.environment == Environment::Development;
+        let provider = is_development.then(Provider::start).transpose()?;
         let start = |instance: usize| {
             let url = format!("{base}application_name={}", application_name(instance));
             let service: DatabaseUrl = url.parse().map_err(|_| anyhow!("{url} is no address of a database"))?;
@@ -95,10 +79,10 @@ impl TestBed {
             let service = service.with_durability(urls.service.durability());
             let random = Random::new(plan.seed, 2_000 + instance as u64);
             let data_dir = folder.join(format!("service-{instance}"));
-            Instance::start(plan, data_dir, Prepared { service, owner: urls.owner.clone() }, random)
+            Instance::start(plan, data_dir, Prepared { service, owner: urls.owner.clone() }, random, provider.as_ref())
         };
         let instances = (0..INSTANCES).map(start).collect::<anyhow::Result<_>>()?;
-        let clinics = (0..2).map(|_| Clinic::open(&urls.service, Environment::Development));
+        let clinics = (0..2).map(|_| Clinic::open(&urls.service, plan.environment));
         let clinics = clinics.map(|clinic| {
             let keys = vec![clinic.key().1, clinic.key().1];
             (clinic, keys)
@@ -107,7 +91,20 @@ impl TestBed {
         let (clinic, _) = clinics.first().context("a clinic")?;
         let (id, revoked_key) = clinic.key();
         clinic.revoke(id);
-        Ok(Self { instances, clinics, revoked_key, urls, database_proxy, folder })
+        let TestBedPlan { environment, keeps_time, .. } = *plan;
+        let stale_until = Mutex::default();
+        Ok(Self {
+            instances,
+            clinics,
+            revoked_key,
+            provider,
+            environment,
+            keeps_time,
+            stale_until,
+            urls,
+            database_proxy,
+            folder,
+        })
     }
 
     /// A client of a service, through its proxy.
@@ -127,11 +124,38 @@ impl TestBed {
         self.instance(instance)?.kill_and_start(&[])
     }
 
-    /// Kills a service and starts it again with a clock that is wrong by this much, as libfaketime writes it.
-    pub(crate) fn start_with_clock(&self, instance: usize, library: &str, offset: &str) -> anyhow::Result<()> {
-        // Without a thread that sleeps by a false clock.
-        let clock = [("LD_PRELOAD", library), ("FAKETIME", offset), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
-        self.instance(instance)?.kill_and_start(&clock)
+    /// Kills a service and starts it again with this clock.
+    pub(crate) fn start_with_clock(&self, instance: usize, clock: &Clock) -> anyhow::Result<()> {
+        self.instance(instance)?.kill_and_start(&clock.variables())
+    }
+
+    /// Sends a signal to a service.
+    pub(crate) fn signal(&self, instance: usize, name: &str) -> anyhow::Result<()> {
+        self.instance(instance)?.service.lock().unwrap_or_else(PoisonError::into_inner).signal(name);
+        Ok(())
+    }
+
+    /// Returns whether a service ends by itself in this time.
+    pub(crate) fn ends_within(&self, instance: usize, time: Duration) -> anyhow::Result<bool> {
+        let mut service = self.instance(instance)?.service.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = Instant::now() + time;
+        while !service.has_ended() {
+            if Instant::now() > until {
+                return Ok(false);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(true)
+    }
+
+    /// Until this moment a server may answer that does not know that it was replaced.
+    pub(crate) fn is_stale_until(&self, moment: Instant) {
+        *self.stale_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(moment);
+    }
+
+    /// Returns whether what a request of this moment read may be the past.
+    pub(crate) fn may_be_stale(&self, asked: Instant) -> bool {
+        self.stale_until.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| asked <= until)
     }
 
     /// Leaves the logs of all services unread for a while.
@@ -191,65 +215,14 @@ impl TestBed {
     }
 }
 
-impl Instance {
-    fn start(plan: &TestBedPlan<'_>, data_dir: PathBuf, urls: Prepared, random: Random) -> anyhow::Result<Self> {
-        let program = plan.program.to_string_lossy().into_owned();
-        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let deadline = ("INTAKE_DEADLINE".to_owned(), format!("{}s", plan.deadline.as_secs()));
-        let settings: Vec<_> = plan.settings.iter().map(owned).chain([deadline]).collect();
-        let service = start(&program, &data_dir, &urls, &settings)?;
-        let address = Arc::new(Mutex::new(service.https.context("an HTTPS listener")?));
-        let proxy = Proxy::before(Upstream::Tcp(Arc::clone(&address)), Ipv4Addr::LOCALHOST, random)?;
-        let (service, memory) = (Mutex::new(service), AtomicU64::new(0));
-        Ok(Self { program, data_dir, urls, settings, service, address, proxy, memory })
-    }
-
-    fn kill_and_start(&self, variables: &[(&str, &str)]) -> anyhow::Result<()> {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        let settings: Vec<_> = self.settings.iter().cloned().chain(variables).collect();
-        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
-        self.memory.fetch_max(peak_memory(service.process()).unwrap_or_default(), Ordering::Relaxed);
-        if !service.has_ended() {
-            service.signal("KILL");
-            service.wait();
-        }
-        // Another fault may keep the database away, without which no service starts.
-        let until = Instant::now() + START;
-        *service = loop {
-            match start(&self.program, &self.data_dir, &self.urls, &settings) {
-                Err(_) if Instant::now() < until => std::thread::sleep(PAUSE),
-                started => break started?,
-            }
-        };
-        *self.address.lock().unwrap_or_else(PoisonError::into_inner) = service.https.context("an HTTPS listener")?;
-        Ok(())
-    }
-
-    fn peak_memory(&self) -> u64 {
-        let process = self.service.lock().unwrap_or_else(PoisonError::into_inner).process();
-        peak_memory(process).unwrap_or_default().max(self.memory.load(Ordering::Relaxed))
-    }
-}
-
 fn database_proxy(server: &PostgresServer, plan: &TestBedPlan<'_>) -> anyhow::Result<Proxy> {
     let socket = server.socket_folder().join(".s.PGSQL.5432");
     Proxy::before(Upstream::Unix(socket), own_host(), Random::new(plan.seed, 1_000))
 }
 
-/// An address of this machine that no other program uses, so that packets to it can be dropped.
+/// An address of this machine that no other program and no other bed uses, so that packets to it can be dropped.
 fn own_host() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(64);
     let [.., high, low] = std::process::id().to_be_bytes();
-    Ipv4Addr::new(127, 77, high, low.max(1))
-}
-
-fn start(program: &str, data_dir: &Path, urls: &Prepared, settings: &[(String, String)]) -> anyhow::Result<Service> {
-    let builder = ServiceBuilder::in_folder(program, data_dir)
-        .database_urls(&urls.service, &urls.owner)
-        .setting("INTAKE_HTTP_ADDR", "off")
-        .setting("INTAKE_RATE_LIMIT", "off")
-        // Sign-ins are limited by address, so some clients pretend to come from many.
-        .setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1")
-        .setting("INTAKE_LOG", "warn,intake=info");
-    let builder = settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value));
-    builder.try_start().map_err(|output| anyhow!("a service did not start: {output}"))
+    Ipv4Addr::new(127, NEXT.fetch_add(1, Ordering::Relaxed) | 64, high, low.max(1))
 }

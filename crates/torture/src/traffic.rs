@@ -77,6 +77,11 @@ impl<'a> Traffic<'a> {
         Self { are_refusals_wrong: true, ..Self::new(bed, journal, seed, slowness) }
     }
 
+    /// The same clients, whose patients have numbers from this one on.
+    pub(crate) fn with_numbers_from(self, number: u64) -> Self {
+        Self { numbers: AtomicU64::new(number), ..self }
+    }
+
     /// A number that no other patient has.
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
@@ -342,6 +347,11 @@ impl<'a> Sender<'a> {
     }
 }
 
+/// A request that can be sent again with its idempotency key.
+pub(crate) fn safe_request(key: &ApiKey, number: u64) -> Vec<u8> {
+    request(key, number, Kind::Safe)
+}
+
 fn request(key: &ApiKey, number: u64, kind: Kind) -> Vec<u8> {
     let mut body = patient(number);
     if kind == Kind::Faulty
@@ -366,7 +376,8 @@ pub(crate) fn acknowledge(journal: &Journal, number: u64, answer: &Response) -> 
     sent.as_object().is_some_and(|sent| sent.iter().all(|(member, value)| data(member) == Some(value)))
 }
 
-fn id_of(answer: &Response) -> String {
+/// The id of the patient in an answer.
+pub(crate) fn id_of(answer: &Response) -> String {
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     body.pointer("/data/id").and_then(Value::as_str).unwrap_or_default().to_owned()
 }

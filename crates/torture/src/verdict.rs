@@ -20,6 +20,9 @@ pub(crate) enum MustSee {
     Doubled,
     Returned,
     Misread,
+    Admitted,
+    Unnoticed,
+    Unfollowed,
 }
 
 /// One fault, or one control.
@@ -44,8 +47,8 @@ impl Verdict {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::from(
-            "| fault | times | acknowledged | outcome unknown at first | lost | doubled | phantom | altered | wrong organisation | erased and back | misread | wrong answer | s until served | MiB of memory | seconds |\n\
-             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+            "| fault | times | acknowledged | outcome unknown at first | lost | doubled | phantom | altered | wrong organisation | erased and back | misread | blocked and accepted | replacement not noticed | entry not followed | wrong answer | s until served | MiB of memory | seconds |\n\
+             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         );
         for Line { fault, must_see, times, found, time } in &self.lines {
             let role = if must_see.is_some() { "control: " } else { "" };
@@ -59,6 +62,9 @@ impl Verdict {
                 misplaced,
                 returned,
                 misread,
+                admitted,
+                unnoticed,
+                unfollowed,
                 wrong,
                 ..
             } = found;
@@ -66,7 +72,7 @@ impl Verdict {
             let memory = found.memory.map(|memory| (memory / 1024 / 1024).to_string()).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "| {role}{fault} | {times} | {acknowledged} | {unknown} | {lost} | {doubled} | {phantom} | {altered} | {misplaced} | {returned} | {misread} | {wrong} | {away} | {memory} | {:.0} |",
+                "| {role}{fault} | {times} | {acknowledged} | {unknown} | {lost} | {doubled} | {phantom} | {altered} | {misplaced} | {returned} | {misread} | {admitted} | {unnoticed} | {unfollowed} | {wrong} | {away} | {memory} | {:.0} |",
                 time.as_secs_f64()
             );
         }
@@ -89,12 +95,15 @@ impl Verdict {
 impl Line {
     /// Returns whether it is a control that has not seen what it must.
     fn is_blind(&self) -> bool {
-        let Findings { lost, doubled, returned, misread, .. } = &self.found;
+        let Findings { lost, doubled, returned, misread, admitted, unnoticed, unfollowed, .. } = &self.found;
         let seen = self.must_see.map(|must_see| match must_see {
             MustSee::Lost => lost,
             MustSee::Doubled => doubled,
             MustSee::Returned => returned,
             MustSee::Misread => misread,
+            MustSee::Admitted => admitted,
+            MustSee::Unnoticed => unnoticed,
+            MustSee::Unfollowed => unfollowed,
         });
         seen == Some(&0)
     }

@@ -6,7 +6,7 @@ use intake_infra::SERVICE_ROLE;
 use intake_test_support::{HeldRow, freeze_writer};
 
 use crate::audit::Findings;
-use crate::clocks;
+use crate::clock::{Clock, offset};
 use crate::drift::turn_off;
 use crate::floods::{FloodKind, flood};
 use crate::hangs::around_deadline;
@@ -65,8 +65,12 @@ impl Mixed<'_> {
     /// Kills a service, and starts it again with the right clock or a wrong one.
     pub(crate) fn strike_service(&self, random: &mut Random) -> anyhow::Result<()> {
         let instance = usize::from(random.one_in(2));
-        match clocks::library().filter(|_| random.one_in(2)) {
-            Some(library) => self.bed.start_with_clock(instance, &library, clocks::offset(random)),
+        let clock = Clock::in_folder(&self.bed.folder.join(format!("clock-{instance}")))?;
+        match clock.filter(|_| random.one_in(2)) {
+            Some(clock) => {
+                clock.set(offset(random))?;
+                self.bed.start_with_clock(instance, &clock)
+            }
             None => self.bed.kill_service(instance),
         }
     }

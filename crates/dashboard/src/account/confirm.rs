@@ -8,16 +8,17 @@ use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{
     CONFIRMATION_PAGE_LIMIT, Challenge, ConfirmError, Factors, PasskeyStore, PasswordHasher, Passwords, PresentedCode,
-    PresentedPassword, RelyingParty, Renewal, SessionStore, Signatures, Token, confirm_after_provider,
+    PresentedPassword, RelyingParty, Renewal, Role, SessionStore, Signatures, Token, confirm_after_provider,
     confirm_by_passkey, confirm_by_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
+use crate::account::code_field::{CodeQuery, other_kind};
 use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
 use crate::account::provider::SingleSignOn;
 use crate::page::cookie;
-use crate::page::destination::{Destination, Next};
+use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::part::{Members, Part};
 use crate::page::passwords::codes_locked;
@@ -25,11 +26,37 @@ use crate::page::shell::{Shell, redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Newcomer, Visitor};
 
+/// A change that waits for the confirmation: its form is sent again, together with the password.
+pub(crate) struct Waiting {
+    /// Address that the form is sent to.
+    pub(crate) action: &'static str,
+    /// Continues "Confirm to".
+    pub(crate) text: String,
+    pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+impl Waiting {
+    /// The change that waits for this page.
+    fn typed(visitor: &Visitor, next: &Destination) -> Option<Self> {
+        let draft = visitor.draft_of(next.as_str()).filter(|_| next.as_str() == INVITE)?;
+        let role = draft.field("role").parse().ok().filter(|role| *role == Role::Administrator)?;
+        Some(Self::invitation(&draft.field("email"), role))
+    }
+
+    /// The invitation of a person.
+    pub(crate) fn invitation(email: &str, role: Role) -> Self {
+        let text = format!("invite {email} as an administrator");
+        Self { action: INVITE, text, fields: vec![("email", email.to_owned()), ("role", role.as_str().to_owned())] }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "account/confirm.html")]
-struct ConfirmPage {
+pub(crate) struct ConfirmPage {
     shell: Shell,
     next: Destination,
+    /// The change that is made with the password.
+    waiting: Option<Waiting>,
     /// True if the password is asked for. A member with a passkey and no app confirms by the passkey.
     has_password: bool,
     /// Name of the provider of single sign-on, if it can take the place of the password.
@@ -42,6 +69,8 @@ struct ConfirmPage {
     alert: Option<String>,
     password_error: Option<&'static str>,
     code_error: Option<&'static str>,
+    /// True if the field for the code is for a recovery code.
+    is_recovery: bool,
 }
 
 #[derive(Deserialize)]
@@ -55,58 +84,79 @@ pub(crate) struct ConfirmForm {
     next: Destination,
 }
 
+/// Address of the form that invites a person, the one that can ask for a confirmation after it was sent.
+pub(crate) const INVITE: &str = "/settings/members/invite";
+
 pub(crate) async fn page(
     Newcomer(visitor): Newcomer,
-    next: Option<Query<Next>>,
+    query: Option<Query<CodeQuery>>,
     sessions: Part<dyn SessionStore>,
     site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
-    let next = next.map(Query::into_inner).unwrap_or_default().next;
+    let CodeQuery { next, recovery } = query.map(Query::into_inner).unwrap_or_default();
     if visitor.signed_in.is_confirmed(CONFIRMATION_PAGE_LIMIT, edge::now()) {
         return Ok(redirect(next.as_str()));
     }
-    render(StatusCode::OK, &ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?)
+    let waiting = Waiting::typed(&visitor, &next);
+    let page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?;
+    render(StatusCode::OK, &ConfirmPage { waiting, is_recovery: recovery, ..page })
 }
 
-pub(crate) async fn submit(
-    Newcomer(visitor): Newcomer,
-    form: Form<ConfirmForm>,
-    members: Part<dyn Members>,
-    sessions: Part<dyn SessionStore>,
-    hasher: Part<dyn PasswordHasher>,
-    throttle: Part<Throttle>,
-    site: Part<RelyingParty>,
-) -> Result<HttpResponse, PageError> {
+pub(crate) async fn submit(Newcomer(visitor): Newcomer, form: Form<ConfirmForm>) -> Result<HttpResponse, PageError> {
     let ConfirmForm { form_token, password, code, next } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
+    Ok(match confirm(&visitor, password, code, next.clone(), None).await? {
+        Confirmation::Confirmed(renewed) => go_on(&next, &renewed),
+        Confirmation::Refused(answer) => answer,
+    })
+}
+
+/// Outcome of a confirmation by password.
+pub(crate) enum Confirmation {
+    /// The session goes on under this token.
+    Confirmed(Token),
+    /// The page that says what was wrong.
+    Refused(HttpResponse),
+}
+
+/// Confirms who a visitor is, before a change that waits for it.
+pub(crate) async fn confirm(
+    visitor: &Visitor,
+    password: String,
+    code: Option<String>,
+    next: Destination,
+    waiting: Option<Waiting>,
+) -> Result<Confirmation, PageError> {
+    let (sessions, throttle) = (visitor.shared::<dyn SessionStore>()?, visitor.shared::<Throttle>()?);
     let (password, code) = (PresentedPassword::new(password), code.map(PresentedCode::new));
-    let page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next.clone()).await?;
+    let page = ConfirmPage::new(visitor, sessions, visitor.shared::<RelyingParty>()?, next).await?;
+    let is_recovery = code.as_ref().is_some_and(PresentedCode::is_recovery_code);
+    let page = ConfirmPage { waiting, is_recovery, ..page };
     let (session, member) = (visitor.token.digest(), visitor.signed_in.member.id);
     let mut wait = throttle.wait_for_confirmation(&session);
     if let Some(code) = code.as_ref().filter(|_| wait.is_none()) {
         wait = throttle.wait_for_code(member, code.is_recovery_code());
     }
     if let Some(wait) = wait {
-        return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(&too_many_attempts(wait)));
+        let page = page.with_alert(&too_many_attempts(wait));
+        return render(StatusCode::TOO_MANY_REQUESTS, &page).map(Confirmation::Refused);
     }
     let (signed_in, origin, renewed) = (&visitor.signed_in, visitor.origin(), Token::new(edge::random()));
     let renewal = Renewal { session: &visitor.token, next: &renewed };
     let passwords = *visitor.shared::<Passwords>()?;
     let confirmed = match &code {
-        Some(code) if page.is_by_provider => {
-            confirm_after_provider(sessions.as_ref(), signed_in, renewal, code, origin).await
-        }
+        Some(code) if page.is_by_provider => confirm_after_provider(sessions, signed_in, renewal, code, origin).await,
         _ if !passwords.are_on() => return Err(PageError::PasswordsOff),
         code => {
             let typed = (&password, code.as_ref());
-            let (members, sessions, hasher) = (members.as_ref(), sessions.as_ref(), hasher.as_ref());
+            let (members, hasher) = (visitor.shared::<dyn Members>()?, visitor.shared::<dyn PasswordHasher>()?);
             confirm_by_password(members, sessions, hasher, signed_in, renewal, typed, origin).await
         }
     };
     let refused = match confirmed {
         Ok(()) => {
             throttle.was_confirmed(&session);
-            return Ok(go_on(&next, &renewed));
+            return Ok(Confirmation::Confirmed(renewed));
         }
         Err(ConfirmError::WrongPassword) => ConfirmPage { password_error: Some("Incorrect password."), ..page },
         Err(ConfirmError::WrongFactor) => {
@@ -117,7 +167,7 @@ pub(crate) async fn submit(
         Err(ConfirmError::Hasher(error)) => return Err(error.into()),
         Err(ConfirmError::Store(error)) => return Err(error.into()),
     };
-    render(StatusCode::UNPROCESSABLE_ENTITY, &refused)
+    render(StatusCode::UNPROCESSABLE_ENTITY, &refused).map(Confirmation::Refused)
 }
 
 pub(crate) async fn submit_passkey(
@@ -173,6 +223,7 @@ impl ConfirmPage {
         Ok(Self {
             shell: Shell::new("account", visitor),
             next,
+            waiting: None,
             has_password: needs_more && has_password && visitor.shared::<Passwords>()?.are_on() && !is_by_provider,
             provider: provider.filter(|_| is_linked_to_provider && needs_more && !is_by_provider),
             is_by_provider,
@@ -181,10 +232,19 @@ impl ConfirmPage {
             alert: None,
             password_error: None,
             code_error: None,
+            is_recovery: false,
         })
     }
 
     fn with_alert(self, alert: &str) -> Self {
         Self { alert: Some(alert.to_owned()), ..self }
+    }
+
+    fn is_code_first(&self) -> bool {
+        self.is_by_provider || self.code_error.is_some()
+    }
+
+    fn other_code(&self) -> String {
+        other_kind("/settings/confirm", &self.next, self.is_recovery)
     }
 }

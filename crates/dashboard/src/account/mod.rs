@@ -1,6 +1,7 @@
 //! Signing in and out, and Settings → Account.
 
 pub(crate) mod choose_organisation;
+pub(crate) mod code_field;
 pub(crate) mod confirm;
 pub(crate) mod email;
 pub(crate) mod forgotten_password;

@@ -79,3 +79,13 @@ impl PasswordPage {
         Self { shell: Shell::new("account", visitor), email, new_password_error: None }
     }
 }
+
+impl From<ChangePasswordError> for PageError {
+    fn from(error: ChangePasswordError) -> Self {
+        match error {
+            ChangePasswordError::Same => Self::BadForm,
+            ChangePasswordError::Hasher(error) => error.into(),
+            ChangePasswordError::Store(error) => error.into(),
+        }
+    }
+}

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::{HttpRequest, HttpResponse};
-use askama::Template;
 use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, Passwords, ProviderError, ProviderRound, Token};
 use intake_edge as edge;
 use percent_encoding::percent_decode_str;
@@ -17,6 +16,7 @@ use crate::page::cookie;
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::invitation_path::invitation_path;
+use crate::page::message::Message;
 use crate::page::part::shared;
 use crate::page::shell::{redirect, render};
 
@@ -44,16 +44,6 @@ pub(crate) enum Errand {
     Confirm { next: Destination },
     /// To link the account of who is signed in.
     Link,
-}
-
-/// A page about the provider, with a way back.
-#[derive(Template)]
-#[template(path = "page/message.html")]
-struct ProviderPage {
-    title: String,
-    text: String,
-    link: String,
-    link_text: &'static str,
 }
 
 /// The provider, if there is one: else its pages are not there.
@@ -140,7 +130,7 @@ pub(crate) fn explain(status: StatusCode, title: &str, text: &str, errand: &Erra
         Errand::Join { .. } => "Back to the invitation",
         Errand::Confirm { .. } | Errand::Link => "Back",
     };
-    render(status, &ProviderPage { title: title.to_owned(), text: text.to_owned(), link: errand.page(), link_text })
+    render(status, &Message { title, text, request_id: None, link: &errand.page(), link_text })
 }
 
 impl Errand {

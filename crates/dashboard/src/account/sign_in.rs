@@ -15,6 +15,7 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
+use crate::account::code_field::{CodeQuery, other_kind};
 use crate::account::passkey_prompt::PasskeyPrompt;
 use crate::account::provider::provider_name;
 use crate::mails::{AccountChange, Mails};
@@ -28,12 +29,13 @@ use crate::page::refused::{self, Refusal};
 use crate::page::shell::{redirect, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Person, origin};
-use crate::page::{cookie, notice};
+use crate::page::{cookie, draft, notice};
 
 /// Each network of strangers, and each member, can have one attempt in the queue.
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 const SESSION_ENDED: &str = "Your session has expired. Please sign in again.";
+const DRAFT_KEPT: &str = "Your session has expired. Sign in to go on: what you typed is kept.";
 
 pub(crate) const SIGNED_OUT: &str = "You have signed out.";
 
@@ -61,6 +63,8 @@ pub(crate) struct CodePage {
     /// Prompt for a passkey in place of the code, if the member has one.
     prompt: Option<PasskeyPrompt>,
     code_error: Option<&'static str>,
+    /// True if the field is for a recovery code.
+    is_recovery: bool,
     alert: Option<String>,
 }
 
@@ -73,12 +77,21 @@ impl CodePage {
             has_app: awaited.secret.is_some(),
             prompt: awaited.has_passkey.then_some(prompt),
             code_error: None,
+            is_recovery: false,
             alert: None,
         }
     }
 
     pub(crate) fn with_alert(self, alert: String) -> Self {
         Self { alert: Some(alert), ..self }
+    }
+
+    fn is_code_first(&self) -> bool {
+        true
+    }
+
+    fn other_code(&self) -> String {
+        other_kind("/sign-in/code", &self.next, self.is_recovery)
     }
 }
 
@@ -109,7 +122,8 @@ pub(crate) async fn page(
     }
     // The browser still has the cookie of a session that has ended.
     let ended = || cookie::SESSION.token(request.headers()).map(|_| SESSION_ENDED.to_owned());
-    let notice = notice::notice(&request).or_else(ended);
+    let kept = || draft::is_kept(request.headers()).then(|| DRAFT_KEPT.to_owned());
+    let notice = notice::notice(&request).or_else(kept).or_else(ended);
     let are_mails_sent = are_mails_sent(&request);
     let (provider, has_passwords) = (provider_name(&request), has_passwords(&request));
     let page = SignInPage { email: "", alert: None, notice, are_mails_sent, provider, has_passwords, next: &next };
@@ -200,13 +214,14 @@ pub(crate) fn note_failure_later(sessions: Arc<dyn SessionStore>, accounts: Vec<
 
 pub(crate) async fn code_page(
     request: HttpRequest,
-    next: Option<Query<Next>>,
+    query: Option<Query<CodeQuery>>,
     sessions: Part<dyn SessionStore>,
     site: Part<RelyingParty>,
 ) -> Result<HttpResponse, PageError> {
-    let next = next.map(Query::into_inner).unwrap_or_default().next;
+    let CodeQuery { next, recovery } = query.map(Query::into_inner).unwrap_or_default();
     let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
-    render(StatusCode::OK, &CodePage::new(&waiting, &awaited, &site, next))
+    let page = CodePage::new(&waiting, &awaited, &site, next);
+    render(StatusCode::OK, &CodePage { is_recovery: recovery, ..page })
 }
 
 pub(crate) async fn submit_code(
@@ -218,11 +233,12 @@ pub(crate) async fn submit_code(
 ) -> Result<HttpResponse, PageError> {
     let CodeForm { form_token, code, next } = form.into_inner();
     let (waiting, awaited) = waiting(&request, sessions.as_ref(), &next).await?;
+    let code = PresentedCode::new(code);
     let page = CodePage::new(&waiting, &awaited, &site, next.clone());
+    let page = CodePage { is_recovery: code.is_recovery_code(), ..page };
     if form_token != page.form_token {
         return Err(PageError::StaleForm);
     }
-    let code = PresentedCode::new(code);
     if let Some(wait) = throttle.wait_for_code(awaited.account.id, code.is_recovery_code()) {
         note_sign_in(SignInOutcome::Limited);
         return render(StatusCode::TOO_MANY_REQUESTS, &page.with_alert(too_many_attempts(wait)));

@@ -12,7 +12,7 @@ use intake_domain::{
 use intake_edge as edge;
 
 use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
-use crate::account::sign_in::{CodePage, mail_new_administrator, signed_in_at, signed_in_under, waiting};
+use crate::account::sign_in::{CodePage, mail_new_administrator, signed_in_at, waiting};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::cookie;
 use crate::page::destination::Destination;
@@ -71,13 +71,15 @@ pub(crate) async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let token = cookie::PASSKEY.token(request.headers()).ok_or_else(sign_in_first)?;
     let prompt = PasskeyPrompt::alone(&token, &site);
-    let assertion = form.into_inner().of_form(&prompt.form_token)?;
+    let form = form.into_inner();
+    let next = form.next.clone();
+    let assertion = form.of_form(&prompt.form_token)?;
     let session = Token::new(edge::random());
     let (passkeys, signatures, origin) = (passkeys.as_ref(), signatures.as_ref(), origin(&request));
     match sign_in_by_passkey(passkeys, signatures, &site, &token, &assertion, &session, origin).await {
         Ok(()) => {
             note_sign_in(SignInOutcome::SignedIn);
-            Ok(signed_in_under(&request, &session))
+            Ok(signed_in_at(&request, &next, &session))
         }
         Err(CodeError::WrongCode | CodeError::Locked) => {
             note_sign_in(SignInOutcome::WrongCode);

@@ -10,7 +10,7 @@ use intake_domain::{AuditEntry, AuditLog, EntryPosition, timestamp};
 use intake_edge as edge;
 use time::Date;
 
-use crate::activity::entry::{actor, email, member_id, phrase};
+use crate::activity::entry::{actor, email, member_id, phrase_with_role};
 use crate::activity::filter::Filter;
 use crate::page::error::PageError;
 use crate::page::part::Part;
@@ -66,7 +66,7 @@ fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
         WriterBuilder::new().quote_style(QuoteStyle::Always).terminator(Terminator::CRLF).from_writer(start);
     writer.write_record(HEADER)?;
     for entry in entries.iter().take(ENTRIES_MAX) {
-        let (at, who, phrase) = (timestamp(entry.at), actor(&entry.actor), phrase(&entry.action));
+        let (at, who, phrase) = (timestamp(entry.at), actor(&entry.actor), phrase_with_role(entry));
         let (address, reason) = (entry.address.as_deref(), entry.reason.as_deref());
         let (address, reason) = (address.unwrap_or_default(), reason.unwrap_or_default());
         let key_id = entry.key.as_ref().map(|key| key.id.to_string()).unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use intake_domain::{Action, AuditEntry, RecordedAction, RecordedActor};
 
+use crate::members::with_article;
 use crate::page::moment::{Moment, exact};
 
 /// A row of the table.
@@ -11,6 +12,8 @@ pub(crate) struct EntryRow {
     pub(crate) email: String,
     pub(crate) action: String,
     pub(crate) subject: String,
+    /// The role of the subject, as it follows the subject.
+    pub(crate) role: String,
     /// The last characters of the key that it is about, or nothing.
     pub(crate) key_hint: String,
     pub(crate) address: String,
@@ -24,11 +27,33 @@ impl From<AuditEntry> for EntryRow {
             actor: actor(&entry.actor),
             email: email(&entry.actor).to_owned(),
             action: phrase(&entry.action),
+            role: role(&entry),
             subject: entry.subject,
             key_hint: entry.key.map(|key| key.hint).unwrap_or_default(),
             address: entry.address.unwrap_or_default(),
             reason: entry.reason.unwrap_or_default(),
         }
+    }
+}
+
+fn role(entry: &AuditEntry) -> String {
+    match (&entry.action, named_role(entry)) {
+        (RecordedAction::Known(Action::MemberJoined), Some(role)) => format!(", {role}"),
+        (_, Some(role)) => format!(" as {role}"),
+        (_, None) => String::new(),
+    }
+}
+
+fn named_role(entry: &AuditEntry) -> Option<&'static str> {
+    entry.details.role.and_then(|role| role.parse().ok()).map(with_article)
+}
+
+/// The action with the role that it is about, for a table that has the subject in a column of its own.
+pub(crate) fn phrase_with_role(entry: &AuditEntry) -> String {
+    match (&entry.action, named_role(entry)) {
+        (RecordedAction::Known(Action::MemberJoined), Some(role)) => format!("joined as {role} with"),
+        (action, Some(role)) => format!("{} as {role}", phrase(action)),
+        (action, None) => phrase(action),
     }
 }
 
@@ -59,7 +84,7 @@ pub(crate) fn member_id(actor: &RecordedActor) -> String {
 }
 
 /// Returns what was done, before the name of what it was done to.
-pub(crate) fn phrase(action: &RecordedAction) -> String {
+fn phrase(action: &RecordedAction) -> String {
     match action {
         RecordedAction::Known(action) => known(*action).to_owned(),
         RecordedAction::Unknown(name) => name.replace('_', " ") + ":",
@@ -74,6 +99,8 @@ fn known(action: Action) -> &'static str {
         Action::OrganisationResumed => "resumed the organisation",
         Action::OrganisationClosed => "closed the organisation",
         Action::OrganisationErased => "erased from the closed organisation",
+        Action::RegisterRestored => "restored the register as of",
+        Action::RegisterMigrated => "updated the database schema by",
         Action::MemberInvited => "invited",
         Action::InvitationWithdrawn => "revoked the invitation for",
         Action::MemberJoined => "joined as",
@@ -117,7 +144,7 @@ fn known(action: Action) -> &'static str {
         Action::KeyPaused => "paused the key",
         Action::KeyResumed => "resumed the key",
         Action::KeyNetworksChanged => "changed the allowed networks of the key",
-        Action::KeyAgeLimited => "changed the maximum key age of",
+        Action::KeyAgeLimited => "changed the longest life of keys of",
         Action::KeyRenamed => "renamed the key",
         Action::KeyMarkCleared => "cleared the warning that it was sent unencrypted from the key",
         Action::KeyNoted => "changed the note about the key",

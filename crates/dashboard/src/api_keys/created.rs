@@ -4,10 +4,11 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use askama::Template;
-use intake_domain::{IssuedKey, KeyFormat, KeyId, ManageKeysError};
+use intake_domain::{AnswerCode, AnswerCount, IssuedKey, KeyActivity, KeyFormat, KeyId, ManageKeysError, Member};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
+use crate::api_keys::usage::{is_accepted, reasons};
 use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
@@ -16,6 +17,8 @@ use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
+/// The interface's answer for a new patient.
+const PATIENT_CREATED: AnswerCode = AnswerCode(201);
 const MADE_BEFORE: &str =
     "This key was already created and shown. If you didn't copy it, revoke it and create another.";
 
@@ -26,6 +29,10 @@ struct CreatedKeyPage<'a> {
     id: String,
     name: &'a str,
     key: &'a str,
+    hint: &'a str,
+    /// The member whom the vendor can ask.
+    contact: &'a Member,
+    base_url: &'a str,
     expires_at: Option<Moment>,
     replaced: Option<Replaced>,
     /// Address of the next page.
@@ -39,8 +46,18 @@ struct CreatedKeyPage<'a> {
 pub(crate) struct Replaced {
     /// The address of its page.
     pub(crate) link: String,
-    /// Time at which it stops, counted from the first patient that the new key creates.
-    pub(crate) stops: &'static str,
+    pub(crate) end: OldKeyEnd,
+}
+
+/// End of a key that is replaced.
+#[derive(Clone, Copy)]
+pub(crate) enum OldKeyEnd {
+    Later {
+        /// Time at which it stops, counted from the first patient that the new key creates.
+        stops: &'static str,
+        latest: Moment,
+    },
+    Revoked,
 }
 
 /// Shows a key that was just made under this id, this one time.
@@ -59,30 +76,72 @@ pub(crate) fn show_made(
     }
 }
 
-/// Says if the key has been used: asked by the script of the page that shows the key.
+/// Says how the first requests with the key were answered: asked by the script of the page that shows the key.
 pub(crate) async fn first_use(
     Onlooker(visitor): Onlooker,
     id: Path<String>,
     keys: Part<dyn Keys>,
+    activity: Part<dyn KeyActivity>,
 ) -> Result<HttpResponse, PageError> {
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let answer = if key.last_used_at.is_some() { r#"{"used":true}"# } else { r#"{"used":false}"# };
+    let answers = activity.answers(visitor.organisation(), key.id, key.created_at.date()).await?;
+    let (outcome, text) = match FirstAnswer::best(&answers) {
+        Some(FirstAnswer::Created) => ("accepted", "First request received. It created a patient.".to_owned()),
+        Some(FirstAnswer::Checked) => {
+            ("accepted", "First request received. It was a check and stored nothing.".to_owned())
+        }
+        // The counts are stored some seconds after the use.
+        _ if key.last_used_at.is_some() => ("waiting", "First request received.".to_owned()),
+        Some(FirstAnswer::Refused(why)) => {
+            ("refused", format!("A request arrived but was refused: {why}. Tell the vendor."))
+        }
+        None => ("waiting", String::new()),
+    };
+    // Names of fields and our own words need no escaping.
+    let answer = format!(r#"{{"outcome":"{outcome}","text":"{text}"}}"#);
     Ok(HttpResponse::Ok().content_type("application/json").body(answer))
 }
 
+/// The best answer to a key's requests.
+enum FirstAnswer {
+    Created,
+    Checked,
+    /// The refused fields, or the reason.
+    Refused(String),
+}
+
+impl FirstAnswer {
+    fn best(answers: &[AnswerCount]) -> Option<Self> {
+        let is_any = |is_it: fn(&AnswerCode) -> bool| answers.iter().any(|answer| is_it(&answer.code));
+        if is_any(|code| *code == PATIENT_CREATED) {
+            return Some(Self::Created);
+        }
+        if is_any(|code| is_accepted(*code)) {
+            return Some(Self::Checked);
+        }
+        let first = reasons(answers).into_iter().next()?;
+        let fields: Vec<_> = answers.iter().filter_map(|answer| answer.field.as_deref()).collect();
+        Some(Self::Refused(if fields.is_empty() { first.words.to_owned() } else { fields.join(", ") }))
+    }
+}
+
 impl<'a> CreatedKeyPage<'a> {
-    fn new(visitor: &Visitor, made: &'a IssuedKey, next: &'a str) -> Result<Self, PageError> {
+    fn new(visitor: &'a Visitor, made: &'a IssuedKey, next: &'a str) -> Result<Self, PageError> {
         let environment = visitor.shared::<KeyFormat>()?.environment();
         let authority = visitor.shared::<Authority>()?.0.as_deref();
+        let base_url = &visitor.shared::<BaseUrl>()?.0;
         Ok(Self {
             shell: Shell::new("keys", visitor),
             id: made.id.to_string(),
             name: made.name.as_str(),
             key: made.key.expose(),
+            hint: made.key.hint(),
+            contact: &visitor.signed_in.member,
+            base_url,
             expires_at: made.expires_at.map(end),
             replaced: None,
             next,
-            settings: settings(&visitor.shared::<BaseUrl>()?.0, authority),
+            settings: settings(base_url, authority),
             samples: samples(environment),
         })
     }

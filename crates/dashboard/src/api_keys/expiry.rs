@@ -30,13 +30,21 @@ pub(crate) struct Expiry {
 
 /// The part of a form that asks for it.
 pub(crate) struct ExpiryFields {
-    /// Value, text, and whether it is chosen.
-    pub(crate) choices: Vec<(String, String, bool)>,
+    pub(crate) choices: Vec<ExpiryChoice>,
     pub(crate) date: String,
     pub(crate) date_type: &'static str,
     /// The longest time that the organisation allows, and the last day that the date control offers.
     pub(crate) limit: Option<(KeyAge, Date)>,
     pub(crate) error: Option<String>,
+}
+
+/// A choice of when a key expires.
+pub(crate) struct ExpiryChoice {
+    pub(crate) value: String,
+    pub(crate) text: String,
+    /// Days from today, and the last day in UTC. A script writes the last day where the visitor is.
+    pub(crate) last_day: Option<(i64, String)>,
+    pub(crate) is_chosen: bool,
 }
 
 impl Expiry {
@@ -107,13 +115,20 @@ impl Expiry {
             (None, _, longest) => longest.map_or(USUAL, |longest| longest.min(USUAL)).to_string(),
         };
         let chosen = if self.lasts.is_empty() { &usual_choice } else { &self.lasts };
-        let same = same.map(|days| ("same".to_owned(), format!("Same as the old key ({})", days_in_words(days))));
-        let numbers = numbers.into_iter().map(|days| (days.to_string(), format!("After {}", days_in_words(days))));
-        let never = age.is_none().then_some(("never", "Never"));
-        let others = [("date", "On a date")].into_iter().chain(never);
-        let others = others.map(|(value, text)| (value.to_owned(), text.to_owned()));
-        let all = same.into_iter().chain(numbers).chain(others);
-        let choices = all.map(|(value, text)| (value.clone(), text, value == *chosen)).collect();
+        let choice = |value: &str, text: String, days: Option<i64>| ExpiryChoice {
+            value: value.to_owned(),
+            text,
+            last_day: days.map(|days| (days, day::in_words(now.date().saturating_add(Duration::days(days))))),
+            is_chosen: value == chosen,
+        };
+        let text = |days: i64| format!("Same as the old key ({})", days_in_words(days));
+        let same = same.map(|days| choice("same", text(days), Some(days)));
+        let numbers = numbers
+            .iter()
+            .map(|days| choice(&days.to_string(), format!("After {}", days_in_words(*days)), Some(*days)));
+        let never = age.is_none().then(|| choice("never", "Never".to_owned(), None));
+        let date = choice("date", "On a date".to_owned(), None);
+        let choices = same.into_iter().chain(numbers).chain([date]).chain(never).collect();
         let limit = age.map(|age| (age, (now + Duration::days(age.days().into())).date()));
         ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), limit, error }
     }

@@ -3,12 +3,12 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{KeyActivity, KeyFormat};
+use intake_domain::{KeyActivity, KeyFormat, KeyRecord, KeyStatus};
 use intake_edge as edge;
 use time::Duration;
 
 use crate::api_keys::OwnKey;
-use crate::api_keys::list::KeyRow;
+use crate::api_keys::key_row::KeyRow;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::shell::{Shell, render};
@@ -55,6 +55,17 @@ pub(crate) async fn ask(own: &OwnKey, what: &str, text: &str) -> Result<HttpResp
         back: filter.back(key.id),
     };
     render(StatusCode::OK, &page)
+}
+
+/// The reason why requests using the key are refused, wherever they come from. None: they are accepted.
+pub(crate) fn why_refused(key: &KeyRecord) -> Option<&'static str> {
+    match key.status(edge::now()) {
+        KeyStatus::Active | KeyStatus::ActiveUntil(_) => None,
+        KeyStatus::Suspended(_) => Some("the organisation is suspended"),
+        KeyStatus::Paused(_) => Some("the key is paused"),
+        KeyStatus::Expired(_) => Some("the key has expired"),
+        KeyStatus::Revoked(_) => Some("the key was revoked"),
+    }
 }
 
 impl KeyFacts {

@@ -7,10 +7,9 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use time::{Duration, OffsetDateTime};
 
+use crate::api_keys::show::{Show, ShowLink};
 use crate::page::notice::redirect_with_notice;
 
-/// For how long a key that is over stays among the others: long enough to see what was done last.
-const RECENT: Duration = Duration::days(7);
 /// The longest time without a use that can be asked for: ten years.
 const UNUSED_MAX: u16 = 3_650;
 /// Message about a text that is no number of days.
@@ -43,20 +42,6 @@ enum Place {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-enum Show {
-    /// Active keys, and those that were revoked or expired lately.
-    #[default]
-    Current,
-    Active,
-    Suspended,
-    Paused,
-    Expired,
-    Revoked,
-    All,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
 enum Sort {
     #[default]
     Newest,
@@ -74,6 +59,9 @@ pub(crate) struct Selection {
     pub(crate) found: u64,
     /// Number of further keys without the choice of the status.
     pub(crate) folded: u64,
+    /// Links to the keys of each status, and to those that need attention.
+    pub(crate) statuses: Vec<ShowLink>,
+    pub(crate) reasons: Vec<ShowLink>,
     /// The addresses of the pages before and after this one.
     pub(crate) previous: Option<String>,
     pub(crate) next: Option<String>,
@@ -84,6 +72,11 @@ pub(crate) struct Selection {
 impl Filter {
     pub(crate) fn search(&self) -> &str {
         &self.q
+    }
+
+    /// The value of the choice, unless it is the usual one.
+    pub(crate) fn shown(&self) -> Option<&'static str> {
+        (self.show != Show::Current).then(|| self.show.value())
     }
 
     /// The days without a use, as typed.
@@ -109,19 +102,6 @@ impl Filter {
             || self.sort != Sort::Newest
     }
 
-    pub(crate) fn statuses(&self) -> [Choice; 7] {
-        let choice = |value, text, show| (value, text, self.show == show);
-        [
-            choice("current", "Active and recently ended", Show::Current),
-            choice("active", "Active", Show::Active),
-            choice("suspended", "Suspended", Show::Suspended),
-            choice("paused", "Paused", Show::Paused),
-            choice("expired", "Expired", Show::Expired),
-            choice("revoked", "Revoked", Show::Revoked),
-            choice("all", "All", Show::All),
-        ]
-    }
-
     pub(crate) fn orders(&self) -> [Choice; 4] {
         let choice = |value, text, sort| (value, text, self.sort == sort);
         [
@@ -134,15 +114,6 @@ impl Filter {
 
     /// Returns what the register is asked for.
     pub(crate) fn search_at(&self, now: OffsetDateTime) -> KeySearch {
-        let scope = match self.show {
-            Show::Current => KeyScope::Current(now - RECENT),
-            Show::Active => KeyScope::Active,
-            Show::Suspended => KeyScope::Suspended,
-            Show::Paused => KeyScope::Paused,
-            Show::Expired => KeyScope::Expired,
-            Show::Revoked => KeyScope::Revoked,
-            Show::All => KeyScope::All,
-        };
         let order = match self.sort {
             Sort::Newest => KeyOrder::Newest,
             Sort::Name => KeyOrder::Name,
@@ -150,14 +121,16 @@ impl Filter {
             Sort::Expires => KeyOrder::Expires,
         };
         let unused_since = self.unused_days().map(|days| now - Duration::days(days.into()));
-        KeySearch { text: self.q.clone(), scope, unused_since, order, page: self.page }
+        KeySearch { text: self.q.clone(), scope: self.show.scope(), unused_since, order, page: self.page }
     }
 
     pub(crate) fn selection(&self, found: &KeyPage) -> Selection {
         let (page, pages) = (found.page, found.pages());
         Selection {
             found: found.found,
-            folded: found.found_in_any_scope.saturating_sub(found.found),
+            folded: found.count(KeyScope::All).saturating_sub(found.found),
+            statuses: self.show.statuses(found, |show| Self { show, page: 0, ..self.clone() }.list()),
+            reasons: self.show.reasons(found, |show| Self { show, ..Self::default() }.list()),
             previous: (page > 1).then(|| self.link_to(page - 1)),
             next: (page < pages).then(|| self.link_to(page + 1)),
             pages,
@@ -167,15 +140,13 @@ impl Filter {
 
     /// The names and values by which an address says what is searched for, as far as that is not the usual.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        let chosen = |choices: &[Choice]| choices.iter().find(|(.., is_chosen)| *is_chosen).map(|(value, ..)| *value);
-        let show = chosen(&self.statuses()).filter(|_| self.show != Show::Current);
-        let sort = chosen(&self.orders()).filter(|_| self.sort != Sort::Newest);
+        let sort = self.orders().into_iter().find(|(.., is_chosen)| *is_chosen && self.sort != Sort::Newest);
         let page = (self.page > 1).then(|| self.page.to_string());
         let fields = [
             ("q", Some(self.q.clone()).filter(|q| !q.is_empty())),
-            ("show", show.map(str::to_owned)),
+            ("show", self.shown().map(str::to_owned)),
             ("unused", Some(self.unused.clone()).filter(|days| !days.is_empty())),
-            ("sort", sort.map(str::to_owned)),
+            ("sort", sort.map(|(value, ..)| value.to_owned())),
             ("page", page),
             ("at", (self.at == Place::Key).then(|| "key".to_owned())),
         ];
@@ -232,13 +203,22 @@ mod tests {
 
     #[test]
     fn pages_keep_the_search() {
-        let found =
-            KeyPage { keys: Vec::new(), page: 2, found: 120, found_in_any_scope: 130, total: 200, is_any_used: false };
+        let in_scope = [(KeyScope::Current, 120), (KeyScope::Active, 120), (KeyScope::Ended, 30), (KeyScope::All, 130)];
+        let in_scope = in_scope.into_iter().chain([(KeyScope::Expiring, 1), (KeyScope::NeverUsed, 9)]).collect();
+        let found = KeyPage { keys: Vec::new(), page: 2, found: 120, in_scope, total: 200, is_any_used: false };
         let second = Filter { q: "a&b".to_owned(), page: 2, ..Filter::default() };
         let selection = second.selection(&found);
         assert_eq!((selection.pages, selection.folded), (3, 10));
         assert_eq!(selection.next.as_deref(), Some("/settings/api-keys?q=a%26b&page=3"));
         assert_eq!(selection.previous.as_deref(), Some("/settings/api-keys?q=a%26b"));
+        let shown = |links: &[ShowLink]| {
+            links.iter().map(|link| format!("{} {} {}", link.count, link.words, link.link)).collect::<Vec<_>>()
+        };
+        let statuses = ["120 Current /settings/api-keys?q=a%26b", "30 Ended /settings/api-keys?q=a%26b&show=ended"];
+        assert_eq!(shown(&selection.statuses), statuses, "all current keys are active");
+        let reasons =
+            ["1 expires within a week /settings/api-keys?show=expiring", "9 never used /settings/api-keys?show=unused"];
+        assert_eq!(shown(&selection.reasons), reasons);
         assert_eq!(second.selection(&KeyPage { page: 3, ..found }).next, None);
     }
 

@@ -18,8 +18,24 @@ const HIDDEN_FOR: Duration = Duration::days(365);
 /// A thing to do, and where.
 pub(crate) struct Step {
     pub(crate) is_done: bool,
-    pub(crate) text: &'static str,
-    pub(crate) link: &'static str,
+    pub(crate) text: String,
+    pub(crate) link: String,
+}
+
+/// The steps, until all are done.
+pub(crate) struct FirstSteps {
+    pub(crate) steps: [Step; 4],
+}
+
+impl FirstSteps {
+    pub(crate) fn done(&self) -> usize {
+        self.steps.iter().filter(|step| step.is_done).count()
+    }
+
+    /// The first step that is to be done.
+    pub(crate) fn next(&self) -> Option<&Step> {
+        self.steps.iter().find(|step| !step.is_done)
+    }
 }
 
 /// The steps. None: all are done, or the visitor does not want to see them.
@@ -28,7 +44,7 @@ pub(crate) async fn first_steps(
     visitor: &Visitor,
     keys: &KeyPage,
     members: &dyn MemberStore,
-) -> Result<Option<[Step; 4]>, PageError> {
+) -> Result<Option<FirstSteps>, PageError> {
     // Nobody else can invite people.
     if !visitor.signed_in.member.role.administers() || cookie::values(request.headers(), COOKIE).next().is_some() {
         return Ok(None);
@@ -36,18 +52,35 @@ pub(crate) async fn first_steps(
     let members = members.members(visitor.organisation()).await?;
     let administrators = members.iter().filter(|member| member.role == Role::Administrator).count();
     let me = visitor.signed_in.member.id;
-    let step = |is_done, text, link| Step { is_done, text, link };
+    let step = |is_done, text: &str, link: &str| Step { is_done, text: text.to_owned(), link: link.to_owned() };
+    let (sending, documentation) = first_request(keys);
     let steps = [
         step(keys.total > 0, "Create a key for the software that will send patients", "/settings/api-keys/new"),
-        step(keys.is_any_used, "Send your first request", "/docs"),
-        step(administrators > 1, "Invite a second administrator, so you don't get locked out", "/settings/members"),
+        step(keys.is_any_used, &sending, &documentation),
+        step(
+            administrators > 1,
+            "Invite a second administrator, so you don't get locked out",
+            "/settings/members/invite",
+        ),
         step(
             members.iter().any(|member| member.id == me && member.has_second_factor),
             "Turn on two-step sign-in",
             "/settings/account/second-factor",
         ),
     ];
-    Ok(Some(steps).filter(|steps| steps.iter().any(|step| !step.is_done)))
+    Ok(Some(FirstSteps { steps }).filter(|steps| steps.next().is_some()))
+}
+
+/// The step that ends with the first accepted request, and where it leads.
+fn first_request(keys: &KeyPage) -> (String, String) {
+    const TEXT: &str = "Send your first request";
+    let refused = keys.keys.iter().find_map(|key| Some((key.id, key.only_refused.as_ref()?)));
+    let Some((id, refused)) = refused.filter(|_| !keys.is_any_used) else {
+        return (TEXT.to_owned(), "/docs".to_owned());
+    };
+    let fields = refused.fields.join(", ");
+    let why = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
+    (format!("{TEXT}: all were refused so far{why}"), format!("/settings/api-keys/{id}"))
 }
 
 pub(crate) async fn hide(_: OwnForm<Administrator>) -> Result<HttpResponse, PageError> {

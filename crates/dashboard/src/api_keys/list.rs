@@ -1,73 +1,33 @@
-//! Settings → API keys: every key of the organisation, its status, and what can be done with it.
+//! Settings → API keys: every key of the organisation at a glance, and what can be done with it.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyAge, KeyFormat, KeyRecord, KeyStatus};
+use intake_domain::KeyActivity;
 use intake_edge as edge;
-use time::{Duration, OffsetDateTime};
 
 use crate::api_keys::filter::{Filter, Selection};
-use crate::api_keys::first_steps::{Step, first_steps};
+use crate::api_keys::first_steps::{FirstSteps, first_steps};
+use crate::api_keys::listed_key::{Expires, ListedKey, nested};
+use crate::api_keys::usage::first_day;
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
-use crate::page::moment::{Moment, end, exact, relative};
 use crate::page::part::{Keys, Members, Part};
 use crate::page::shell::{Shell, redirect, render};
 use crate::page::visitor::Visitor;
-
-/// A key that was not used for so long may have been forgotten.
-const UNUSED: Duration = Duration::days(30);
-/// Time enough to replace a key before it expires.
-const SOON: Duration = Duration::days(7);
 
 #[derive(Template)]
 #[template(path = "api_keys/list.html")]
 struct KeysPage<'a> {
     shell: Shell,
-    keys: Vec<KeyRow>,
+    keys: Vec<ListedKey>,
     /// Number of keys that there are, whatever is shown.
     total: u64,
-    first_steps: Option<[Step; 4]>,
+    first_steps: Option<FirstSteps>,
     base_url: &'a str,
     filter: &'a Filter,
     selection: Selection,
-}
-
-pub(crate) struct KeyRow {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) hint: String,
-    pub(crate) created_at: Moment,
-    pub(crate) created_by: String,
-    pub(crate) last_used_at: Option<Moment>,
-    /// For how long nothing has used the key, if that is long.
-    pub(crate) unused: Option<String>,
-    /// The address that the key was last used from, and what the client called itself.
-    pub(crate) client: Option<String>,
-    /// The networks from which the key is accepted, if not from any.
-    pub(crate) networks: Option<String>,
-    pub(crate) status: &'static str,
-    pub(crate) status_class: &'static str,
-    /// Since when, or until when.
-    pub(crate) status_at: Option<Moment>,
-    /// Time at which a paused key expires.
-    pub(crate) paused_until: Option<Moment>,
-    /// Who revoked or paused the key.
-    pub(crate) ended_by: Option<String>,
-    pub(crate) is_revoked: bool,
-    pub(crate) is_paused: bool,
-    pub(crate) replacement: Option<&'static str>,
-    pub(crate) can_be_replaced: bool,
-    pub(crate) must_be_replaced: bool,
-    /// The time that the organisation allows, if the key works longer.
-    pub(crate) too_long: Option<KeyAge>,
-    /// True if members got a mail lately that the key is refused more often than usual.
-    pub(crate) is_refused_more: bool,
-    /// Time at which the key expires, if that is soon.
-    pub(crate) expires_soon_at: Option<Moment>,
-    pub(crate) is_over: bool,
 }
 
 pub(crate) async fn home(_: Visitor) -> HttpResponse {
@@ -80,87 +40,30 @@ pub(crate) async fn page(
     filter: Option<Query<Filter>>,
     keys: Part<dyn Keys>,
     members: Part<dyn Members>,
-    format: Part<KeyFormat>,
+    activity: Part<dyn KeyActivity>,
     base: Part<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
     let filter = filter.map(Query::into_inner).unwrap_or_default();
-    let found = keys.search(visitor.organisation(), &filter.search_at(now), now).await?;
+    let mut found = keys.search(visitor.organisation(), &filter.search_at(now), now).await?;
+    let first_steps = first_steps(&request, &visitor, &found, members.as_ref()).await?;
+    let selection = filter.selection(&found);
+    let ids: Vec<_> = found.keys.iter().map(|key| key.id).collect();
+    let since = first_day(now);
+    let answers = activity.answers_by_key(visitor.organisation(), &ids, since).await?;
+    let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
+        let answers = answers.get(&key.0.id).map_or(&[][..], Vec::as_slice);
+        ListedKey::new(key, answers, since, visitor.signed_in.key_age_max, now)
+    });
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
-        keys: found.keys.iter().map(|key| KeyRow::new(key, &format, visitor.signed_in.key_age_max, now)).collect(),
+        keys: listed.collect(),
         total: found.total,
-        first_steps: first_steps(&request, &visitor, &found, members.as_ref()).await?,
+        first_steps,
         base_url: &base.0,
         filter: &filter,
-        selection: filter.selection(&found),
+        selection,
     };
     let is_wrong = filter.unused_error().is_some();
     render(if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK }, &page)
-}
-
-/// Place of a key between the one that it replaces and the one that replaces it.
-fn replacement(key: &KeyRecord) -> Option<&'static str> {
-    match (key.successor, key.replaces) {
-        (Some(successor), _) if !successor.is_used || key.expires_at.is_none() => {
-            Some("Still works until its replacement creates a patient")
-        }
-        (Some(_), _) => Some("Replaced: the new key is in use"),
-        (None, Some(_)) if key.last_used_at.is_none() => Some("Replacement – not used yet"),
-        (None, _) => None,
-    }
-}
-
-impl KeyRow {
-    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
-        let (status, status_class, status_at) = match key.status(now) {
-            KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
-            KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
-            KeyStatus::Paused(at) => ("Paused", "paused", Some(exact(at))),
-            KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
-            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(end(at))),
-            KeyStatus::Active => ("Active", "active", None),
-        };
-        let is_over = key.is_over(now);
-        let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
-        let client: Vec<_> = [&key.last_address, &key.last_program].into_iter().flatten().map(String::as_str).collect();
-        Self {
-            id: key.id.to_string(),
-            name: key.name.clone(),
-            hint: format!("{}…{}", format.head(), key.hint),
-            created_at: exact(key.created_at),
-            created_by: by(&key.created_by),
-            last_used_at: key.last_used_at.map(relative),
-            unused: unused(key, now).filter(|_| !is_over),
-            client: Some(client.join(", ")).filter(|client| !client.is_empty()),
-            networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
-            status,
-            status_class,
-            status_at,
-            ended_by: match key.status(now) {
-                KeyStatus::Revoked(_) => Some(by(&key.revoked_by)),
-                KeyStatus::Paused(_) => Some(by(&key.paused_by)),
-                _ => None,
-            },
-            paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(end),
-            is_revoked: key.revoked_at.is_some(),
-            is_paused: key.paused_at.is_some(),
-            replacement: replacement(key).filter(|_| !is_over),
-            can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
-            must_be_replaced: key.must_be_replaced(now),
-            is_refused_more: key.is_refused_more(now),
-            too_long: age.filter(|age| key.exceeds(*age, now)),
-            expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= SOON).map(relative),
-            is_over,
-        }
-    }
-}
-
-/// For how long nothing has used a key, if that is long, or longer than usual.
-fn unused(key: &KeyRecord, now: OffsetDateTime) -> Option<String> {
-    let since = key.last_used_at.unwrap_or(key.created_at);
-    let days = (now - since).whole_days();
-    let words = if key.last_used_at.is_some() { "Unused for" } else { "Never used in" };
-    let longer = if key.is_silent(now) { ", longer than usual" } else { "" };
-    (now - since >= UNUSED || key.is_silent(now)).then(|| format!("{words} {days} days{longer}"))
 }

@@ -16,7 +16,9 @@ pub(crate) mod expiry;
 pub(crate) mod facts;
 pub(crate) mod filter;
 pub(crate) mod first_steps;
+pub(crate) mod key_row;
 pub(crate) mod list;
+pub(crate) mod listed_key;
 pub(crate) mod networks;
 pub(crate) mod note;
 pub(crate) mod pause;
@@ -25,6 +27,8 @@ pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod routes;
+pub(crate) mod show;
+pub(crate) mod sparkline;
 pub(crate) mod usage;
 
 /// The key in the path, which the visitor's organisation has and the visitor may change, and the search that led to it.

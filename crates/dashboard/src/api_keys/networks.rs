@@ -10,6 +10,7 @@ use intake_domain::{AllowedNetworks, AllowedNetworksError, ChangeKeyOutcome, Key
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
+use crate::api_keys::facts::why_refused;
 use crate::api_keys::rename::{after, kept_as_revoked};
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
@@ -99,11 +100,17 @@ pub(crate) async fn save(
     let organisation = Some(visitor.organisation());
     let outcome = keys.set_allowed_networks(key.id, organisation, &networks, &visitor.audit()).await?;
     if outcome == ChangeKeyOutcome::Changed {
-        visitor.mail_key((&key.name, &key.hint), KeyChange::NetworksAllowed(&networks)).await?;
+        visitor.mail_key((&key.name, &key.hint), KeyChange::NetworksAllowed(&networks, why_refused(key))).await?;
     }
-    let notice = match networks.are_any() {
-        true => format!("“{}” is accepted from any network.", key.name),
-        false => format!("“{}” is accepted only from {networks}. Other requests are refused.", key.name),
+    let notice = match (why_refused(key), networks.are_any()) {
+        (Some(why), _) => {
+            format!(
+                "Allowed networks of “{}”: {networks}. Requests using it are refused from everywhere, because {why}.",
+                key.name
+            )
+        }
+        (None, true) => format!("“{}” is accepted from any network.", key.name),
+        (None, false) => format!("“{}” is accepted only from {networks}. Other requests are refused.", key.name),
     };
     after(outcome, &notice, filter, key)
 }

@@ -1,11 +1,11 @@
 //! Pausing a key, after a page that shows what depends on it, and resuming it.
 
 use actix_web::HttpResponse;
-use intake_domain::{KeyStatus, ManageKeysError, PauseOutcome, ResumeOutcome};
+use intake_domain::{KeyRecord, KeyStatus, ManageKeysError, PauseOutcome, ResumeOutcome};
 use intake_edge as edge;
 
 use crate::api_keys::OwnKey;
-use crate::api_keys::facts::ask;
+use crate::api_keys::facts::{ask, why_refused};
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
@@ -14,12 +14,14 @@ use crate::page::part::{Keys, Part};
 const CONSEQUENCE: &str = "Requests using this key will be refused immediately, until you resume the key. If the key \
     expires while it is paused, it can't be resumed.";
 const PAUSED: &str = "is paused. Requests using it are refused until you resume it.";
-const RESUMED: &str = "has been resumed. Requests using it are accepted again.";
+const PAUSED_TOO: &str = "is paused. Requests using it are refused until you resume it and while the organisation is \
+    suspended.";
 const OVER: &str = "was revoked or has expired, so it can't be paused or resumed.";
 
 pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
     match own.key.status(edge::now()) {
         KeyStatus::Paused(_) => Ok(back(&own, PAUSED)),
+        KeyStatus::Suspended(_) if own.key.paused_at.is_some() => Ok(back(&own, PAUSED_TOO)),
         KeyStatus::Revoked(_) | KeyStatus::Expired(_) => Ok(back(&own, OVER)),
         KeyStatus::Active | KeyStatus::ActiveUntil(_) | KeyStatus::Suspended(_) => {
             ask(&own, "Pause", CONSEQUENCE).await
@@ -29,18 +31,25 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
 
 pub(crate) async fn pause(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, .. } = &own;
+    let notice = if key.suspended_at.is_some() { PAUSED_TOO } else { PAUSED };
     match keys.pause(key.id, Some(visitor.organisation()), &visitor.audit()).await {
-        Ok(PauseOutcome::Paused { .. }) => changed(&own, KeyChange::Paused, PAUSED).await,
-        Ok(PauseOutcome::AlreadyPaused { .. }) => Ok(back(&own, PAUSED)),
+        Ok(PauseOutcome::Paused { .. }) => changed(&own, KeyChange::Paused, notice).await,
+        Ok(PauseOutcome::AlreadyPaused { .. }) => Ok(back(&own, notice)),
         Err(error) => failed(&own, error),
     }
 }
 
 pub(crate) async fn resume(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, .. } = &own;
+    // Of what refuses its requests, only the pause has ended.
+    let use_of_it = match why_refused(&KeyRecord { paused_at: None, ..key.clone() }) {
+        Some(why) => format!("Requests using it are still refused, because {why}."),
+        None => "Requests using it are accepted again.".to_owned(),
+    };
+    let notice = format!("has been resumed. {use_of_it}");
     match keys.resume(key.id, Some(visitor.organisation()), &visitor.audit()).await {
-        Ok(ResumeOutcome::Resumed) => changed(&own, KeyChange::Resumed, RESUMED).await,
-        Ok(ResumeOutcome::NotPaused) => Ok(back(&own, RESUMED)),
+        Ok(ResumeOutcome::Resumed) => changed(&own, KeyChange::Resumed(&use_of_it), &notice).await,
+        Ok(ResumeOutcome::NotPaused) => Ok(back(&own, &notice)),
         Err(error) => failed(&own, error),
     }
 }

@@ -1,5 +1,5 @@
-//! The last refusals of a key's requests, as its page shows them: moment, status, reason, address and request id, and
-//! nothing of what was sent.
+//! The last refusals of a key's requests, as its page shows them: moment, status, reason, fields, address and
+//! request id, and nothing of what was sent.
 
 use intake_domain::{Refusal, RefusalReason};
 
@@ -10,6 +10,9 @@ pub(crate) struct RefusalRow {
     pub(crate) at: Moment,
     pub(crate) status: u16,
     pub(crate) reason: &'static str,
+    /// The fields that broke rules, separated by commas.
+    pub(crate) fields: String,
+    pub(crate) is_simulated: bool,
     /// Address from which it came; empty if that is not known.
     pub(crate) address: String,
     pub(crate) request_id: String,
@@ -19,7 +22,15 @@ impl From<Refusal> for RefusalRow {
     fn from(refusal: Refusal) -> Self {
         let reason = refusal.reason.map_or("another reason", phrase);
         let address = refusal.address.map(|address| address.to_string()).unwrap_or_default();
-        Self { at: exact(refusal.at), status: refusal.code.0, reason, address, request_id: refusal.request_id }
+        Self {
+            at: exact(refusal.at),
+            status: refusal.code.0,
+            reason,
+            fields: refusal.fields.join(", "),
+            is_simulated: refusal.is_simulated,
+            address,
+            request_id: refusal.request_id,
+        }
     }
 }
 

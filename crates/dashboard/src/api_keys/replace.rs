@@ -1,5 +1,6 @@
-//! Replaces a key without a gap: makes a new key with the old one's name, and sets how long the old key works after the
-//! new one has created a patient. The new key lasts as long as the old one, unless the visitor chooses otherwise.
+//! Replaces a key: makes a new key with the old one's name. A routine replacement leaves no gap: the old key works for
+//! a while after the new one has created a patient, but not past its latest end. A key that someone may have is revoked
+//! at once. The new key lasts as long as the old one, unless the visitor chooses otherwise.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -7,19 +8,21 @@ use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
     AllowedNetworks, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, ManageKeysError, Name, Replacement,
-    create_key,
+    create_key, replace_leaked_key,
 };
 use intake_edge as edge;
 use serde::Deserialize;
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use crate::api_keys::OwnKey;
-use crate::api_keys::created::{Replaced, show_made};
+use crate::api_keys::created::{OldKeyEnd, Replaced, show_made};
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::api_keys::facts::KeyFacts;
 use crate::api_keys::filter::Filter;
 use crate::mails::KeyChange;
+use crate::page::draft::Draft;
 use crate::page::error::PageError;
+use crate::page::moment::end;
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 
@@ -35,8 +38,7 @@ struct ReplacePage<'a> {
     new_id: String,
     name: &'a str,
     facts: KeyFacts,
-    choices: &'static [(&'static str, &'static str, Duration)],
-    chosen: &'a str,
+    choices: ReplaceChoices,
     expiry: ExpiryFields,
 }
 
@@ -44,9 +46,21 @@ struct ReplacePage<'a> {
 pub(crate) struct ReplaceForm {
     form_token: String,
     id: String,
-    ends_after: String,
+    #[serde(flatten)]
+    choices: ReplaceChoices,
     #[serde(flatten)]
     expiry: Expiry,
+}
+
+/// The visitor's choices about the old key.
+#[derive(Deserialize)]
+struct ReplaceChoices {
+    /// `routine`, or `leaked` if someone may have the key.
+    #[serde(default = "ReplaceChoices::routine")]
+    why: String,
+    ends_after: String,
+    #[serde(default = "ReplaceChoices::usual_end")]
+    ends_by: String,
 }
 
 /// Time for which a key can work after its replacement has created a patient.
@@ -55,6 +69,14 @@ const CHOICES: [(&str, &str, Duration); 4] = [
     ("1h", "after 1 hour", Duration::HOUR),
     ("24h", "after 24 hours", Duration::DAY),
     ("7d", "after 7 days", Duration::WEEK),
+];
+
+/// Time within which a replaced key ends in any case, in days.
+const LATEST_ENDS: [(&str, &str, Duration); 4] = [
+    ("3", "after 3 days", Duration::days(3)),
+    ("14", "after 14 days", Replacement::USUALLY_ENDS_WITHIN),
+    ("30", "after 30 days", Duration::days(30)),
+    ("90", "after 90 days", Duration::days(90)),
 ];
 
 pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
@@ -66,8 +88,8 @@ pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
     let draft = visitor.draft();
     let expiry = draft.as_ref().map(Expiry::of_draft).unwrap_or_default();
     let expiry = expiry.fields(Some(old), visitor.signed_in.key_age_max, None, now);
-    let chosen = draft.map_or_else(|| USUAL_CHOICE.to_owned(), |draft| draft.field("ends_after"));
-    render(StatusCode::OK, &ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, &chosen, expiry))
+    let choices = draft.map_or_else(|| ReplaceChoices::usual(old), |draft| ReplaceChoices::of_draft(&draft));
+    render(StatusCode::OK, &ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, choices, expiry))
 }
 
 pub(crate) async fn submit(
@@ -79,14 +101,13 @@ pub(crate) async fn submit(
     let OwnKey { visitor, key: old, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
     let (audit, age) = (visitor.audit(), visitor.signed_in.key_age_max);
-    let choice = CHOICES.iter().find(|(value, ..)| *value == form.ends_after);
-    let &(chosen, stops, ends_after) = choice.ok_or(PageError::BadForm)?;
-    let ReplaceForm { id: new_id, expiry, .. } = form.into_inner();
+    let ReplaceForm { id: new_id, choices, expiry, .. } = form.into_inner();
+    let (replacement, old_end) = choices.replacement(old, audit.at)?;
     let expires_at = match expiry.end(audit.at, Some(old), age) {
         Ok(expires_at) => expires_at,
         Err(error) => {
             let fields = expiry.fields(Some(old), age, Some(error), audit.at);
-            let page = ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, chosen, fields);
+            let page = ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, choices, fields);
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
@@ -96,18 +117,26 @@ pub(crate) async fn submit(
         name: Name::stored(old.name.clone()).map_err(|_| PageError::BadForm)?,
         expires_at,
         allowed_networks: AllowedNetworks::default(),
-        replaces: Some(Replacement { key: old.id, ends_after }),
+        replaces: Some(replacement),
         id,
         secret: KeySecret::new(edge::random()),
     };
-    let made = create_key(keys.as_ref(), &format, request, &audit).await;
+    let made = match old_end {
+        OldKeyEnd::Later { .. } => create_key(keys.as_ref(), &format, request, &audit).await,
+        OldKeyEnd::Revoked => {
+            replace_leaked_key(keys.as_ref(), keys.as_ref(), &format, request, &audit, &visitor.audit()).await
+        }
+    };
     if matches!(made, Err(ManageKeysError::NothingToReplace)) {
         return Ok(not_replaced(old, filter));
     }
     if let Ok(made) = &made {
         visitor.mail_key((made.name.as_str(), made.key.hint()), KeyChange::Replaced).await?;
+        if let OldKeyEnd::Revoked = old_end {
+            visitor.mail_key((&old.name, &old.hint), KeyChange::Revoked).await?;
+        }
     }
-    let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), stops };
+    let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), end: old_end };
     show_made(visitor, made, id, &filter.back(old.id), Some(replaced))
 }
 
@@ -115,13 +144,55 @@ fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {
     let name = &old.name;
     let notice = match old.status(edge::now()) {
         KeyStatus::Paused(_) => format!("“{name}” is paused. Resume it before you replace it, or create a new key."),
+        KeyStatus::Suspended(_) => format!("“{name}” can't be replaced while the organisation is suspended."),
         _ => format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead."),
     };
     filter.back_with_notice(old.id, &notice)
 }
 
+impl ReplaceChoices {
+    fn usual(old: &KeyRecord) -> Self {
+        let why = if old.must_be_replaced(edge::now()) { "leaked".to_owned() } else { Self::routine() };
+        Self { why, ends_after: USUAL_CHOICE.to_owned(), ends_by: Self::usual_end() }
+    }
+
+    fn of_draft(draft: &Draft) -> Self {
+        let [why, ends_after, ends_by] = ["why", "ends_after", "ends_by"].map(|name| draft.field(name));
+        Self { why, ends_after, ends_by }
+    }
+
+    fn routine() -> String {
+        "routine".to_owned()
+    }
+
+    fn usual_end() -> String {
+        Replacement::USUALLY_ENDS_WITHIN.whole_days().to_string()
+    }
+
+    fn is_leaked(&self) -> bool {
+        self.why == "leaked"
+    }
+
+    /// The replacement that was chosen, and what happens to the old key.
+    fn replacement(&self, old: &KeyRecord, now: OffsetDateTime) -> Result<(Replacement, OldKeyEnd), PageError> {
+        match self.why.as_str() {
+            "leaked" => return Ok((Replacement::at_once(old.id, now), OldKeyEnd::Revoked)),
+            "routine" => {}
+            _ => return Err(PageError::BadForm),
+        }
+        let chosen = |choices: &'static [(&str, &str, Duration)], value: &str| {
+            choices.iter().find(|(name, ..)| *name == value).ok_or(PageError::BadForm)
+        };
+        let &(_, stops, ends_after) = chosen(&CHOICES, &self.ends_after)?;
+        let &(.., within) = chosen(&LATEST_ENDS, &self.ends_by)?;
+        let ends_by = now + within;
+        let latest = old.expires_at.map_or(ends_by, |at| at.min(ends_by));
+        Ok((Replacement { key: old.id, ends_after, ends_by }, OldKeyEnd::Later { stops, latest: end(latest) }))
+    }
+}
+
 impl<'a> ReplacePage<'a> {
-    fn new(own: &'a OwnKey, facts: KeyFacts, new_id: String, chosen: &'a str, expiry: ExpiryFields) -> Self {
+    fn new(own: &'a OwnKey, facts: KeyFacts, new_id: String, choices: ReplaceChoices, expiry: ExpiryFields) -> Self {
         let OwnKey { visitor, key: old, filter } = own;
         Self {
             shell: Shell::new("keys", visitor),
@@ -130,8 +201,7 @@ impl<'a> ReplacePage<'a> {
             new_id,
             name: &old.name,
             facts,
-            choices: &CHOICES,
-            chosen,
+            choices,
             expiry,
         }
     }

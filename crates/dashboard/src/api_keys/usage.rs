@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyActivity, KeyFormat, KeyId, KeySuccessor};
+use intake_domain::{
+    ANSWERS_KEPT, AnswerCode, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor,
+};
 use intake_edge as edge;
-use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime};
 
-use crate::api_keys::list::KeyRow;
+use crate::api_keys::key_row::KeyRow;
 use crate::api_keys::refusals::RefusalRow;
 use crate::api_keys::{OwnKey, SeenKey};
+use crate::page::day::in_words;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::part::Part;
@@ -26,6 +28,7 @@ const HEIGHT: u64 = 100;
 const SCALE_MIN: u64 = 10;
 /// Number of reasons that are shown: the others are rare.
 const REASONS: usize = 8;
+const CREATED: AnswerCode = AnswerCode(201);
 
 #[derive(Template)]
 #[template(path = "api_keys/usage.html")]
@@ -49,6 +52,7 @@ struct UsagePage<'a> {
     replaces: Option<String>,
     successor: Option<Successor>,
     refusals: Vec<RefusalRow>,
+    quality: KeyQuality,
 }
 
 /// The key that replaces the one on the page.
@@ -60,11 +64,11 @@ struct Successor {
 }
 
 /// A bar of the chart: refused requests on top of accepted ones.
-struct Day {
+pub(crate) struct Day {
     x: usize,
     day: Date,
-    accepted: u64,
-    refused: u64,
+    pub(crate) accepted: u64,
+    pub(crate) refused: u64,
     accepted_height: u64,
     refused_height: u64,
     accepted_y: u64,
@@ -74,13 +78,13 @@ struct Day {
 impl Day {
     /// The day in the language of the page.
     fn label(&self) -> String {
-        self.day.format(format_description!("[day padding:none] [month repr:short] [year]")).unwrap_or_default()
+        in_words(self.day)
     }
 }
 
-struct Reason {
+pub(crate) struct Reason {
     status: u16,
-    words: &'static str,
+    pub(crate) words: &'static str,
     fields: String,
     count: String,
 }
@@ -115,6 +119,7 @@ pub(crate) async fn page(
         replaces: key.replaces.map(address),
         successor: key.successor.map(Successor::from),
         refusals: refusals.into_iter().map(RefusalRow::from).collect(),
+        quality: KeyQuality::new(&answers, CREATED),
     };
     render(StatusCode::OK, &page)
 }
@@ -136,16 +141,16 @@ impl From<KeySuccessor> for Successor {
 }
 
 /// A patient was created, or said to be valid.
-fn is_accepted(AnswerCode(status): AnswerCode) -> bool {
+pub(crate) fn is_accepted(AnswerCode(status): AnswerCode) -> bool {
     (200..300).contains(&status)
 }
 
-fn first_day(now: OffsetDateTime) -> Date {
+pub(crate) fn first_day(now: OffsetDateTime) -> Date {
     now.date() - Duration::days(DAYS - 1)
 }
 
 /// A bar for each day, and how many requests the full height stands for.
-fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
+pub(crate) fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
     let mut counts: BTreeMap<Date, (u64, u64)> = (0..DAYS).map(|day| (since + Duration::days(day), (0, 0))).collect();
     for answer in answers.iter().filter(|answer| answer.field.is_none()) {
         let (accepted, refused) = counts.entry(answer.day).or_default();
@@ -165,7 +170,7 @@ fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
 }
 
 /// The most frequent refusals, each with the fields that its answers named; both sorted by how often they occurred.
-fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
+pub(crate) fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
     let mut by_status: BTreeMap<u16, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
     for answer in answers.iter().filter(|answer| !is_accepted(answer.code)) {
         let (count, fields) = by_status.entry(answer.code.0).or_default();

@@ -50,9 +50,13 @@ impl Writer<'_> {
             Event::Start(Tag::CodeBlock(kind)) => {
                 let language =
                     if let CodeBlockKind::Fenced(language) = kind { escaped(&language) } else { String::new() };
-                Some(raw(format!("<pre tabindex=\"0\" data-language=\"{language}\"><code>")))
+                Some(raw(format!(
+                    "<div class=\"code\"><div class=\"code-head\" data-name=\"{}\"></div>\n\
+                     <pre tabindex=\"0\" data-language=\"{language}\"><code>",
+                    spelled(&language)
+                )))
             }
-            Event::End(TagEnd::CodeBlock) => Some(raw("</code></pre>\n".to_owned())),
+            Event::End(TagEnd::CodeBlock) => Some(raw("</code></pre></div>\n".to_owned())),
             Event::Html(text) if text.trim() == "<!-- tabs -->" => Some(raw("<div class=\"tabs\">\n".to_owned())),
             Event::Html(text) if text.trim() == "<!-- /tabs -->" => Some(raw("</div>\n".to_owned())),
             Event::Html(text) | Event::InlineHtml(text) => {
@@ -142,6 +146,25 @@ fn element(level: HeadingLevel) -> &'static str {
     }
 }
 
+/// The name of a language, as people spell it.
+fn spelled(language: &str) -> &str {
+    match language {
+        "bash" | "sh" => "Shell",
+        "csharp" => "C#",
+        "go" => "Go",
+        "http" => "HTTP",
+        "java" => "Java",
+        "js" => "JavaScript",
+        "json" => "JSON",
+        "php" => "PHP",
+        "python" => "Python",
+        "ruby" => "Ruby",
+        "toml" => "TOML",
+        "" => "Text",
+        other => other,
+    }
+}
+
 fn raw<'t>(html: String) -> Event<'t> {
     Event::Html(CowStr::from(html))
 }
@@ -177,6 +200,15 @@ mod tests {
         assert_eq!(html("[a](operations.md) [b](https://b.example/?x&y)"), {
             "<p>a <a href=\"https://b.example/?x&#38;y\">b</a></p>\n"
         });
+    }
+
+    #[test]
+    fn code_says_its_language() {
+        for (language, name) in [("sh", "Shell"), ("csharp", "C#"), ("", "Text"), ("lua", "lua")] {
+            let page = html(&format!("```{language}\na\n```"));
+            let head = format!("<div class=\"code\"><div class=\"code-head\" data-name=\"{name}\"></div>\n<pre ");
+            assert!(page.starts_with(&head) && page.ends_with(">a\n</code></pre></div>\n"), "{page}");
+        }
     }
 
     #[test]

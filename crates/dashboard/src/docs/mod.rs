@@ -1,8 +1,11 @@
 //! The documentation for those who build an integration: Markdown files of the project as one page, with the service's
 //! own address and kind of key in their examples. Everybody may read it.
 
-mod markdown;
-mod outline;
+mod changes;
+mod files;
+mod first_call;
+pub(crate) mod markdown;
+pub(crate) mod outline;
 pub(crate) mod samples;
 
 use std::sync::{Arc, OnceLock};
@@ -12,37 +15,39 @@ use actix_web::web::{self, Bytes, Header};
 use actix_web::{HttpResponse, Scope};
 use askama::Template;
 use intake_domain::{Environment, KeyFormat};
-use intake_http::{Document, whole_example_patient};
+use intake_http::{Document, postman_collection, whole_example_patient};
 
 use crate::page::compression::{self, Compressed};
 use crate::page::environment;
 use crate::page::part;
 use crate::page::shell::Shell;
 use crate::page::visitor::Onlooker;
+use files::{CHANGELOG, FILES, GUIDE, REFERENCE};
+use first_call::FirstCall;
 use outline::Outline;
 
-/// The files in the order of the page, each with the name by which the others link to it.
-const FILES: &[(&str, &str)] = &[
-    (GUIDE, include_str!("../../../../docs/integrating.md")),
-    (REFERENCE, include_str!("../../../../docs/api.md")),
-    ("CHANGELOG.md", include_str!("../../../../CHANGELOG.md")),
-];
 const HTML: &str = "text/html; charset=utf-8";
-const GUIDE: &str = "integrating.md";
-const REFERENCE: &str = "api.md";
 /// The address in the files, at which a service on the reader's own machine is reached.
 const ADDRESS_IN_FILES: &str = "https://localhost:8443";
 /// A key in the files.
 const KEY_IN_FILES: &str = "intake_demo_…";
 
-/// Text for programs that read pages for people.
-const LLMS: &str = "# intake\n\n> Creates patients in a clinic's register, over HTTPS, with an API key.\n\n";
+/// The beginning of the index for language models.
+const LLMS: &str = "# intake\n\n> Creates patients in a clinic's register, over HTTPS, with an API key.\n\n## Docs\n\n";
+/// The documents of the index, each with its path.
+const INDEX: [(&str, &str, &str); 3] = [
+    ("Guide, reference and changelog", "/docs.md", "programs in eight languages, every field, status and message"),
+    ("OpenAPI 3.1 document", "/api/v1/openapi.json", "operations, schemas and examples"),
+    ("Postman collection", "/docs/postman.json", "requests to try"),
+];
 
 /// The page of one service, and its text.
 pub(crate) struct Documentation {
     page: Text,
     markdown: Text,
+    collection: Text,
     llms: Text,
+    changes: Text,
 }
 
 /// One of these, compressed once for all readers.
@@ -61,6 +66,7 @@ struct Texts {
 #[template(path = "docs/page.html")]
 struct DocumentationPage<'a> {
     version: &'static str,
+    first: FirstCall,
     parts: Vec<Part>,
     try_it: Option<TryIt<'a>>,
 }
@@ -85,10 +91,15 @@ struct Bar {
 
 /// Adds the page and its texts.
 pub(crate) fn routes(pages: Scope) -> Scope {
-    pages
+    let pages = pages
         .route("/docs", web::get().to(page))
         .route("/docs.md", web::get().to(markdown))
-        .route("/llms.txt", web::get().to(llms))
+        .route("/docs/postman.json", web::get().to(collection))
+        .route("/docs/changes.atom", web::get().to(changes))
+        .route("/llms.txt", web::get().to(llms));
+    let paths = ["/docs", "/docs.md", "/docs/postman.json", "/docs/changes.atom", "/llms.txt"];
+    // Other methods than GET find these.
+    paths.into_iter().fold(pages, |pages, path| pages.service(intake_http::get_only(path)))
 }
 
 async fn page(
@@ -112,9 +123,19 @@ async fn markdown(documentation: part::Part<Documentation>, known: Option<Header
     documentation.markdown.answer(known.as_deref())
 }
 
-/// The text where language models look for it.
+/// The collection for Postman.
+async fn collection(documentation: part::Part<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
+    documentation.collection.answer(known.as_deref())
+}
+
+/// The index where language models look for it.
 async fn llms(documentation: part::Part<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
     documentation.llms.answer(known.as_deref())
+}
+
+/// The changes as a feed.
+async fn changes(documentation: part::Part<Documentation>, known: Option<Header<IfNoneMatch>>) -> HttpResponse {
+    documentation.changes.answer(known.as_deref())
 }
 
 impl Documentation {
@@ -128,7 +149,11 @@ impl Documentation {
         Self {
             page: document(HTML, Texts::page),
             markdown: document("text/markdown; charset=utf-8", Texts::markdown),
-            llms: document("text/plain; charset=utf-8", |texts| format!("{LLMS}{}", texts.markdown())),
+            collection: document("application/json", |texts| {
+                postman_collection(&texts.base_url, texts.format.environment())
+            }),
+            llms: document("text/plain; charset=utf-8", Texts::index),
+            changes: document("application/atom+xml; charset=utf-8", |texts| changes::feed(CHANGELOG, &texts.base_url)),
         }
     }
 }
@@ -168,8 +193,14 @@ impl Texts {
             // A form for trying things out has no place where patients are real.
             Environment::Production => None,
         };
-        let page = DocumentationPage { version: env!("CARGO_PKG_VERSION"), parts: parts.collect(), try_it };
+        let first = FirstCall::new(&self.base_url, &self.format);
+        let page = DocumentationPage { version: env!("CARGO_PKG_VERSION"), first, parts: parts.collect(), try_it };
         environment::within_now(environment, || page.render()).unwrap_or_default()
+    }
+
+    fn index(&self) -> String {
+        let line = |(title, path, what): &(&str, &str, &str)| format!("- [{title}]({}{path}): {what}\n", self.base_url);
+        INDEX.iter().map(line).fold(LLMS.to_owned(), |text, line| text + &line)
     }
 
     fn markdown(&self) -> String {
@@ -215,7 +246,9 @@ mod tests {
     #[test]
     fn no_guide_leads_made_up_patients_into_a_real_register() {
         let page = page(Environment::Production);
-        let (guide, reference) = page.split_once("id=\"api-reference\"").unwrap();
+        let (first, page) = page.split_once("id=\"integrate-in-a-morning\"").unwrap();
+        assert!(first.contains("curl https://intake.example/api/v1/key ") && !first.contains("/patients"), "{first}");
+        let (guide, reference) = page.split_once("id=\"connect-a-form-or-an-automation-service\"").unwrap();
         assert!(reference.contains("https://intake.example/api/v1") && reference.contains("Bearer clinic_live_…"));
         assert!(guide.contains("INTAKE_URL=https://localhost:8443/api/v1") && !guide.contains("intake.example"));
         // The page of a new key leads there.

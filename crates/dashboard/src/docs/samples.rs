@@ -2,7 +2,7 @@
 
 use intake_domain::Environment;
 
-use crate::docs::{FILES, GUIDE};
+use crate::docs::files::GUIDE_TEXT;
 
 /// Checks a made-up patient with curl, and stores nothing.
 const CHECK: &str = "## 3. Check without creating\n";
@@ -18,9 +18,9 @@ pub(crate) struct Sample {
 /// curl, and in development a program for each language of the guide. Those create made-up patients, so none is shown
 /// where patients are real.
 pub(crate) fn samples(environment: Environment) -> Vec<Sample> {
-    let mut samples = vec![Sample { language: "curl", text: block(after(guide(), CHECK)) }];
+    let mut samples = vec![Sample { language: "curl", text: block_below(GUIDE_TEXT, CHECK) }];
     if environment == Environment::Development {
-        let tabs = after(guide(), "<!-- tabs -->\n").split("<!-- /tabs -->").next().unwrap_or_default();
+        let tabs = after(GUIDE_TEXT, "<!-- tabs -->\n").split("<!-- /tabs -->").next().unwrap_or_default();
         let sections = tabs.split("\n### ").skip(1);
         samples.extend(sections.filter_map(|section| {
             let (language, text) = section.split_once('\n')?;
@@ -34,15 +34,16 @@ pub(crate) fn samples(environment: Environment) -> Vec<Sample> {
 pub(crate) fn settings(base_url: &str, authority: Option<&str>) -> String {
     let mut text = format!("export INTAKE_URL={base_url}/api/v1\nread -rs INTAKE_KEY && export INTAKE_KEY");
     if let Some(file) = authority {
-        let trust = guide().split("```sh\n").find(|block| block.contains("CURL_CA_BUNDLE=")).unwrap_or_default();
+        let trust = GUIDE_TEXT.split("```sh\n").find(|block| block.contains("CURL_CA_BUNDLE=")).unwrap_or_default();
         let trust = trust.split("\n```").next().unwrap_or_default().replace(AUTHORITY_IN_FILES, file);
         text = format!("{trust}\n{text}");
     }
     text
 }
 
-fn guide() -> &'static str {
-    FILES.iter().find(|(name, _)| *name == GUIDE).map_or("", |(_, text)| text)
+/// The first block below a heading.
+pub(super) fn block_below(text: &'static str, heading: &str) -> &'static str {
+    block(after(text, heading))
 }
 
 fn after(text: &'static str, start: &str) -> &'static str {
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn a_shell_learns_of_the_authority_that_it_has_to_trust() {
         let text = settings("https://intake.example", Some("/data/tls/ca.pem"));
-        assert_eq!(text.matches("_CA_BUNDLE=/data/tls/ca.pem ").count(), 1, "{text}");
+        assert_eq!(text.matches("_CA_BUNDLE=/data/tls/ca.pem ").count(), 2, "of curl and of requests: {text}");
         assert!(text.contains("export NODE_EXTRA_CA_CERTS=/data/tls/ca.pem") && !text.contains(".intake"), "{text}");
         let public = settings("https://intake.example", None);
         assert_eq!(public, "export INTAKE_URL=https://intake.example/api/v1\nread -rs INTAKE_KEY && export INTAKE_KEY");

@@ -1,7 +1,9 @@
-//! Inviting a person, and inviting them again: the page of a new invitation shows its link, or says that it was mailed.
+//! Settings → Members → Invite member, and inviting a person again: the page of a new invitation shows its link, or
+//! says that it was mailed.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
@@ -11,11 +13,13 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
+use crate::account::confirm::{Confirmation, INVITE, Waiting, confirm, go_on};
 use crate::mails::Mails;
-use crate::members::list::{InviteFields, show_list};
 use crate::members::{MEMBERS, open_invitation, path_of_invitation};
 use crate::page::base_url::BaseUrl;
 use crate::page::confirm::ConfirmPage;
+use crate::page::cookie;
+use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::invitation_path::invitation_path;
@@ -23,6 +27,23 @@ use crate::page::moment::{Moment, exact};
 use crate::page::part::{Members, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Administrator, Visitor};
+
+#[derive(Template)]
+#[template(path = "members/invite.html")]
+struct InvitePage {
+    shell: Shell,
+    alert: Option<String>,
+    are_mailed: bool,
+    invite: InviteFields,
+}
+
+/// The form that invites a person.
+struct InviteFields {
+    email: String,
+    role: Role,
+    /// Fault of the address.
+    error: Option<String>,
+}
 
 #[derive(Template)]
 #[template(path = "members/invited.html")]
@@ -41,28 +62,73 @@ struct InvitedPage {
 pub(crate) struct InviteForm {
     form_token: String,
     email: String,
-    /// None: an administrator.
+    /// None: the usual one.
     role: Option<String>,
+    /// Given on the page that asks for a confirmation.
+    password: Option<String>,
+    code: Option<String>,
+}
+
+pub(crate) async fn form(Administrator(visitor): Administrator) -> Result<HttpResponse, PageError> {
+    let fields = visitor.draft().map(|draft| {
+        let role = draft.field("role").parse().unwrap_or(InviteFields::USUAL_ROLE);
+        InviteFields { email: draft.field("email"), role, error: None }
+    });
+    show_form(StatusCode::OK, &visitor, None, fields.unwrap_or_default())
+}
+
+fn show_form(
+    status: StatusCode,
+    visitor: &Visitor,
+    alert: Option<String>,
+    invite: InviteFields,
+) -> Result<HttpResponse, PageError> {
+    let are_mailed = visitor.shared::<Mails>()?.are_sent();
+    render(status, &InvitePage { shell: Shell::new("members", visitor), alert, are_mailed, invite })
 }
 
 pub(crate) async fn invite(
-    Administrator(visitor): Administrator,
+    Administrator(mut visitor): Administrator,
     form: Form<InviteForm>,
     members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
-    let InviteForm { form_token, email: typed, role } = form.into_inner();
+    let InviteForm { form_token, email: typed, role, password, code } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
-    let role = role.map_or(Ok(Role::Administrator), |role| role.parse()).map_err(|_| PageError::BadForm)?;
-    assert_may_invite(&visitor, role)?;
+    let role = role.map_or(Ok(InviteFields::USUAL_ROLE), |role| role.parse()).map_err(|_| PageError::BadForm)?;
+    // Nothing else waits for a confirmation.
+    let Some(password) = password.filter(|_| role == Role::Administrator) else {
+        assert_may_invite(&visitor, role)?;
+        return make_typed(&visitor, members.as_ref(), InviteFields { email: typed, role, error: None }).await;
+    };
+    let (next, waiting) = (Destination::from(INVITE.to_owned()), Waiting::invitation(&typed, role));
+    let renewed = match confirm(&visitor, password, code, next.clone(), Some(waiting)).await? {
+        Confirmation::Confirmed(renewed) => renewed,
+        Confirmation::Refused(answer) => return Ok(answer),
+    };
+    // The pages that follow belong to the session as it goes on.
+    let cookie = cookie::SESSION.set(&renewed);
+    visitor.token = renewed;
     let fields = InviteFields { email: typed, role, error: None };
+    let Ok(mut made) = make_typed(&visitor, members.as_ref(), fields).await else {
+        // The form shows what was typed.
+        return Ok(go_on(&next, &visitor.token));
+    };
+    visitor.forget_draft();
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        made.headers_mut().append(SET_COOKIE, cookie);
+    }
+    Ok(made)
+}
+
+async fn make_typed(visitor: &Visitor, members: &dyn Members, fields: InviteFields) -> Result<HttpResponse, PageError> {
     let email: EmailAddress = match fields.email.parse() {
         Ok(email) => email,
         Err(error) => {
             let fields = InviteFields { error: Some(format!("The email {error}.")), ..fields };
-            return show_list(StatusCode::UNPROCESSABLE_ENTITY, &visitor, members.as_ref(), None, fields).await;
+            return show_form(StatusCode::UNPROCESSABLE_ENTITY, visitor, None, fields);
         }
     };
-    make(&visitor, members.as_ref(), email, fields).await
+    make(visitor, members, email, fields).await
 }
 
 pub(crate) async fn ask_again(
@@ -139,7 +205,7 @@ async fn make(
             }
             Err(InviteError::Store(error)) => return Err(error.into()),
         };
-    show_list(status, visitor, members, alert, InviteFields { error, ..fields }).await
+    show_form(status, visitor, alert, InviteFields { error, ..fields })
 }
 
 fn show(visitor: &Visitor, role: Role, made: &IssuedInvitation) -> Result<HttpResponse, PageError> {
@@ -156,4 +222,25 @@ fn show(visitor: &Visitor, role: Role, made: &IssuedInvitation) -> Result<HttpRe
         again: path_of_invitation(&made.token.digest(), "resend"),
     };
     render(StatusCode::OK, &page)
+}
+
+impl Default for InviteFields {
+    fn default() -> Self {
+        Self { email: String::new(), role: Self::USUAL_ROLE, error: None }
+    }
+}
+
+impl InviteFields {
+    /// Most people need no more.
+    const USUAL_ROLE: Role = Role::KeyManager;
+    /// Every role, the usual one first.
+    const ROLES: [Role; 3] = [Self::USUAL_ROLE, Role::Auditor, Role::Administrator];
+
+    fn duty(role: Role) -> &'static str {
+        match role {
+            Role::Administrator => "Manages members and keys, and sees activity. Can do everything.",
+            Role::KeyManager => "Creates, replaces, pauses and revokes keys. Can't see members or activity.",
+            Role::Auditor => "Sees keys, members and activity, and changes nothing.",
+        }
+    }
 }

@@ -1,9 +1,9 @@
-//! Settings → Members: the list of members and open invitations, with the form that invites a person.
+//! Settings → Members: the list of members and open invitations.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{KeyAge, MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
+use intake_domain::{MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
 use intake_edge as edge;
 
 use crate::mails::Mails;
@@ -27,11 +27,8 @@ struct MembersPage {
     shell: Shell,
     members: Vec<MemberRow>,
     invitations: Vec<InvitationRow>,
-    is_second_factor_required: bool,
-    key_age_max: Option<KeyAge>,
-    alert: Option<String>,
+    alert: Option<&'static str>,
     are_mailed: bool,
-    invite: InviteFields,
 }
 
 struct MemberRow {
@@ -53,20 +50,8 @@ struct InvitationRow {
     resend: String,
 }
 
-/// The form that invites a person.
-pub(crate) struct InviteFields {
-    pub(crate) email: String,
-    pub(crate) role: Role,
-    /// Fault of the address.
-    pub(crate) error: Option<String>,
-}
-
 pub(crate) async fn page(Auditor(visitor): Auditor, members: Part<dyn Members>) -> Result<HttpResponse, PageError> {
-    let fields = visitor.draft().map(|draft| {
-        let role = draft.field("role").parse().unwrap_or(Role::Administrator);
-        InviteFields { email: draft.field("email"), role, error: None }
-    });
-    show_list(StatusCode::OK, &visitor, members.as_ref(), None, fields.unwrap_or_default()).await
+    show_list(StatusCode::OK, &visitor, members.as_ref(), None).await
 }
 
 /// The list, with why a change was not made.
@@ -75,16 +60,14 @@ pub(crate) async fn refuse(
     members: &dyn MemberStore,
     alert: &'static str,
 ) -> Result<HttpResponse, PageError> {
-    show_list(StatusCode::CONFLICT, visitor, members, Some(alert.to_owned()), InviteFields::default()).await
+    show_list(StatusCode::CONFLICT, visitor, members, Some(alert)).await
 }
 
-/// The list with the form that invites a person.
-pub(crate) async fn show_list(
+async fn show_list(
     status: StatusCode,
     visitor: &Visitor,
     members: &dyn MemberStore,
-    alert: Option<String>,
-    invite: InviteFields,
+    alert: Option<&'static str>,
 ) -> Result<HttpResponse, PageError> {
     let me = visitor.signed_in.member.id;
     let open = visitor.shared::<dyn Members>()?.open_invitations(visitor.organisation(), edge::now()).await?;
@@ -93,19 +76,10 @@ pub(crate) async fn show_list(
         shell: Shell::new("members", visitor),
         members: found.into_iter().map(|member| MemberRow::new(member, me)).collect(),
         invitations: open.into_iter().map(InvitationRow::from).collect(),
-        is_second_factor_required: visitor.signed_in.is_second_factor_required,
-        key_age_max: visitor.signed_in.key_age_max,
         alert,
         are_mailed: visitor.shared::<Mails>()?.are_sent(),
-        invite,
     };
     render(status, &page)
-}
-
-impl Default for InviteFields {
-    fn default() -> Self {
-        Self { email: String::new(), role: Role::Administrator, error: None }
-    }
 }
 
 impl MemberRow {

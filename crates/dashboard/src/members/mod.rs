@@ -13,7 +13,6 @@ pub(crate) mod end_sessions;
 pub(crate) mod invitation;
 pub(crate) mod invitation_provider;
 pub(crate) mod invite;
-pub(crate) mod key_age;
 pub(crate) mod list;
 pub(crate) mod member;
 pub(crate) mod remove;
@@ -21,7 +20,6 @@ pub(crate) mod reset_password;
 pub(crate) mod reset_second_factor;
 pub(crate) mod role;
 pub(crate) mod routes;
-pub(crate) mod two_step_sign_in;
 pub(crate) mod withdraw_invitation;
 
 /// The list of members.

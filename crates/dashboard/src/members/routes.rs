@@ -3,8 +3,8 @@
 use actix_web::{Scope, web};
 
 use crate::members::{
-    end_sessions, invitation, invitation_provider, invite, key_age, list, member, remove, reset_password,
-    reset_second_factor, role, two_step_sign_in, withdraw_invitation,
+    end_sessions, invitation, invitation_provider, invite, list, member, remove, reset_password, reset_second_factor,
+    role, withdraw_invitation,
 };
 
 /// Adds the pages.
@@ -14,16 +14,8 @@ pub(crate) fn routes(pages: Scope) -> Scope {
         .route("/invitations/{token}", web::post().to(invitation::submit))
         .route("/invitations/{token}/provider", web::get().to(invitation_provider::begin))
         .route("/settings/members", web::get().to(list::page))
-        .route("/settings/members", web::post().to(invite::invite))
-        .route("/settings/members/key-age", web::get().to(key_age::page))
-        .route("/settings/members/key-age", web::post().to(key_age::limit))
-        .route("/settings/members/require-two-step-sign-in", web::get().to(two_step_sign_in::confirm_require))
-        .route("/settings/members/require-two-step-sign-in", web::post().to(two_step_sign_in::require))
-        .route(
-            "/settings/members/stop-requiring-two-step-sign-in",
-            web::get().to(two_step_sign_in::confirm_stop_requiring),
-        )
-        .route("/settings/members/stop-requiring-two-step-sign-in", web::post().to(two_step_sign_in::stop_requiring))
+        .route("/settings/members/invite", web::get().to(invite::form))
+        .route("/settings/members/invite", web::post().to(invite::invite))
         .route("/settings/members/{member}", web::get().to(member::page))
         .route("/settings/members/{member}/end-sessions", web::get().to(end_sessions::ask))
         .route("/settings/members/{member}/end-sessions", web::post().to(end_sessions::end))

@@ -13,6 +13,11 @@ pub(crate) fn parse(text: &str) -> Option<Date> {
     as_sent.or_else(|_| as_typed()).ok().filter(|day| day.year() >= 1)
 }
 
+/// A day in the language of the page.
+pub(crate) fn in_words(day: Date) -> String {
+    day.format(format_description!("[day padding:none] [month repr:short] [year]")).unwrap_or_default()
+}
+
 /// The type of the field that shows this text again: a date control would drop a text that is no day.
 pub(crate) fn field_type(text: &str) -> &'static str {
     let is_as_sent = text.is_empty() || Date::parse(text, format_description!("[year]-[month]-[day]")).is_ok();

@@ -94,9 +94,10 @@ fn leads_out(path: &str) -> bool {
 pub(crate) fn form_of(path: &str) -> Option<&str> {
     match path {
         "/settings/api-keys" => Some("/settings/api-keys/new"),
-        "/settings/members" | "/settings/members/key-age" | "/settings/account/name" | "/settings/account/email" => {
-            Some(path)
-        }
+        "/settings/members/invite"
+        | "/settings/policies/key-age"
+        | "/settings/account/name"
+        | "/settings/account/email" => Some(path),
         _ => {
             let (_, page) = path.strip_prefix("/settings/api-keys/")?.split_once('/')?;
             matches!(page, "networks" | "note" | "rename" | "replace").then_some(path)

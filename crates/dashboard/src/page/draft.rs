@@ -18,7 +18,8 @@ const COOKIE: &str = "__Host-intake-draft";
 /// Time enough to sign in with a code.
 const LIFE: Duration = Duration::minutes(15);
 /// The fields that are kept.
-const FIELDS: [&str; 9] = ["days", "email", "ends_after", "expires", "lasts", "name", "networks", "note", "role"];
+const FIELDS: [&str; 11] =
+    ["days", "email", "ends_after", "ends_by", "expires", "lasts", "name", "networks", "note", "role", "why"];
 
 /// The page shows the draft: its answer removes the cookie.
 struct Shown;
@@ -44,6 +45,21 @@ pub(crate) fn draft(request: &HttpRequest) -> Option<Draft> {
     let draft = parse(request.headers(), request.path())?;
     request.extensions_mut().insert(Shown);
     Some(draft)
+}
+
+/// The draft of the form on another page, which stays until that page shows it.
+pub(crate) fn draft_of(request: &HttpRequest, page: &str) -> Option<Draft> {
+    parse(request.headers(), page)
+}
+
+/// Lets the answer remove the cookie, because what was typed has been carried out.
+pub(crate) fn forget(request: &HttpRequest) {
+    request.extensions_mut().insert(Shown);
+}
+
+/// Returns whether a draft waits for its form.
+pub(crate) fn is_kept(headers: &HeaderMap) -> bool {
+    cookie::values(headers, COOKIE).next().is_some()
 }
 
 /// Removes the cookie, if the page shows its draft.

@@ -4,10 +4,11 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
-use intake_domain::{ChangePasswordError, HasherError, Source, StoreError};
+use intake_domain::{HasherError, Source, StoreError};
 use intake_http::{Cause, Note};
 
 use crate::page::destination::Destination;
+use crate::page::message::Message;
 use crate::page::refused::Refusal;
 
 /// Page on which a member turns on two-step sign-in.
@@ -32,6 +33,8 @@ pub(crate) enum PageError {
     ConfirmFirst(Destination),
     /// The member is a key manager, or no longer an administrator.
     AdministratorsOnly,
+    /// The member is a key manager, who sees neither members nor activity.
+    AdministratorsAndAuditorsOnly,
     /// The member is an auditor, who changes nothing.
     AuditorsOnlyLook,
     /// There is nothing at this address, or nothing that this reader may see.
@@ -74,15 +77,6 @@ pub(crate) enum PageError {
     Unexpected(Source),
 }
 
-#[derive(Template)]
-#[template(path = "page/message.html")]
-struct Message<'a> {
-    title: &'static str,
-    text: &'a str,
-    link: &'static str,
-    link_text: &'static str,
-}
-
 impl std::fmt::Display for PageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.status_title_text().1)
@@ -102,7 +96,9 @@ impl PageError {
     /// The kind of refusal, if this depends on who asks.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match self {
-            Self::AdministratorsOnly | Self::AuditorsOnlyLook => Some(Refusal::Role),
+            Self::AdministratorsOnly | Self::AdministratorsAndAuditorsOnly | Self::AuditorsOnlyLook => {
+                Some(Refusal::Role)
+            }
             Self::StaleForm => Some(Refusal::FormToken),
             Self::CrossSite => Some(Refusal::CrossSite),
             _ => None,
@@ -115,7 +111,8 @@ impl PageError {
         (!status.is_redirection() && self.cause().is_none()).then_some((title, text))
     }
 
-    fn page(&self) -> String {
+    /// The page for a reader whose request has this id, which is shown where only the log says more.
+    pub(crate) fn page(&self, request_id: Option<&str>) -> String {
         let (_, title, text) = self.status_title_text();
         let (link, link_text) = match self {
             Self::NoInvitation | Self::NoPasswordReset | Self::NoEmailChange | Self::PasswordsOff => {
@@ -125,7 +122,8 @@ impl PageError {
         };
         let held = if let Self::Locked(by) = self { format!(" For them: {by}.") } else { String::new() };
         let text = format!("{text}{held}");
-        Message { title, text: &text, link, link_text }.render().unwrap_or_default()
+        let request_id = request_id.filter(|_| matches!(self, Self::Unexpected(_)));
+        Message { title, text: &text, request_id, link, link_text }.render().unwrap_or_default()
     }
 
     fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
@@ -140,6 +138,12 @@ impl PageError {
                 StatusCode::FORBIDDEN,
                 "For administrators only",
                 "Only administrators can see this page. Ask an administrator at your organisation if you need access.",
+            ),
+            Self::AdministratorsAndAuditorsOnly => (
+                StatusCode::FORBIDDEN,
+                "For administrators only",
+                "Only administrators and auditors can see this page. Ask an administrator at your organisation if you \
+                 need access.",
             ),
             Self::AuditorsOnlyLook => (
                 StatusCode::FORBIDDEN,
@@ -225,7 +229,7 @@ impl PageError {
             ),
             Self::Locked(_) => (StatusCode::SERVICE_UNAVAILABLE, "Not done", LOCKED),
             Self::Unexpected(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred.")
+                (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred. Try again.")
             }
         }
     }
@@ -250,16 +254,6 @@ impl From<HasherError> for PageError {
             HasherError::AlreadyQueued => Self::AlreadyQueued,
             HasherError::Full => Self::Full,
             HasherError::Failed(source) => Self::Unexpected(source),
-        }
-    }
-}
-
-impl From<ChangePasswordError> for PageError {
-    fn from(error: ChangePasswordError) -> Self {
-        match error {
-            ChangePasswordError::Same => Self::BadForm,
-            ChangePasswordError::Hasher(error) => error.into(),
-            ChangePasswordError::Store(error) => error.into(),
         }
     }
 }
@@ -290,7 +284,7 @@ impl ResponseError for PageError {
             Self::Full | Self::Unavailable(_) | Self::Locked(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }
-        let mut response = response.content_type("text/html; charset=utf-8").body(self.page());
+        let mut response = response.content_type("text/html; charset=utf-8").body(self.page(None));
         if let Some(cause) = self.cause() {
             response.extensions_mut().insert(Note::from(cause));
         }

@@ -1,9 +1,11 @@
 //! The page of a fault within the frame of the other pages, for a reader who is signed in, and the record of what was
 //! refused to this reader.
 
+use actix_web::HttpMessage;
 use actix_web::body::BoxBody;
 use actix_web::dev::ServiceResponse;
 use askama::Template;
+use intake_http::RequestId;
 
 use crate::page::cookie::SESSION;
 use crate::page::error::PageError;
@@ -21,9 +23,16 @@ struct FaultPage {
 
 /// Puts the page of a fault into the frame, if its reader is signed in.
 pub(crate) async fn frame(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
-    let error = response.response().error().and_then(|error| error.as_error::<PageError>());
-    let Some((title, text)) = error.and_then(PageError::title_and_text) else { return response };
-    let refusal = error.and_then(PageError::refusal);
+    let Some(error) = response.response().error().and_then(|error| error.as_error::<PageError>()) else {
+        return response;
+    };
+    if error.cause().is_some() {
+        let id = response.request().extensions().get::<RequestId>().cloned();
+        let page = error.page(id.as_ref().map(RequestId::as_str));
+        return response.map_body(|_, _| BoxBody::new(page));
+    }
+    let Some((title, text)) = error.title_and_text() else { return response };
+    let refusal = error.refusal();
     refusal.into_iter().for_each(refused::note);
     if SESSION.token(response.request().headers()).is_none() {
         return response;

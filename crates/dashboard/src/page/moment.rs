@@ -9,6 +9,8 @@ use intake_domain::timestamp;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, Time, UtcOffset};
 
+use crate::page::day::in_words;
+
 /// A moment as a page shows it.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
@@ -23,6 +25,8 @@ enum Form {
     Relative,
     /// If it is midnight where the reader is, a script turns it into "the end of 23 November 2027".
     End,
+    /// A script turns it into the last day where the reader is.
+    LastDay,
 }
 
 /// The moment, with its day and time.
@@ -38,6 +42,11 @@ pub(crate) fn relative(at: OffsetDateTime) -> Moment {
 /// The moment until which something works, which is the end of a day if that fits.
 pub(crate) fn end(at: OffsetDateTime) -> Moment {
     Moment { at, form: Form::End }
+}
+
+/// The last day on which something works, where there is no room for more.
+pub(crate) fn last_day(at: OffsetDateTime) -> Moment {
+    Moment { at, form: Form::LastDay }
 }
 
 /// An end in words, after "until": the last day in UTC, if the end is the end of a day there.
@@ -61,11 +70,13 @@ impl fmt::Display for Moment {
         let text = match self.form {
             Form::End => end_in_words(self.at),
             Form::Exact | Form::Relative => in_utc(self.at),
+            Form::LastDay => in_words((self.at - Duration::MILLISECOND).to_offset(UtcOffset::UTC).date()),
         };
         let attribute = match self.form {
             Form::Exact => "",
             Form::Relative => " data-relative",
             Form::End => " data-end",
+            Form::LastDay => " data-last-day",
         };
         write!(f, "<time datetime=\"{}\"{attribute}>{text}</time>", timestamp(self.at))
     }
@@ -101,6 +112,13 @@ mod tests {
         let end = end(datetime!(2027-11-24 0:00 UTC)).to_string();
         let expected = "<time datetime=\"2027-11-24T00:00:00.000Z\" data-end>the end of 23 November 2027, UTC</time>";
         assert_eq!(end, expected);
+    }
+
+    #[test]
+    fn a_last_day_is_the_one_before_midnight() {
+        let day = |at| last_day(at).to_string();
+        assert!(day(datetime!(2027-11-24 0:00 UTC)).ends_with(" data-last-day>23 Nov 2027</time>"));
+        assert!(day(datetime!(2027-11-24 0:01 UTC)).ends_with(" data-last-day>24 Nov 2027</time>"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use askama::Template;
 use intake_domain::Role;
 
 use crate::page::error::PageError;
+use crate::page::error_summary::with_error_summary;
 use crate::page::visitor::Visitor;
 
 /// Beside a form that shows its draft.
@@ -46,9 +47,11 @@ impl Shell {
     }
 }
 
-/// The page as an answer.
+/// The page as an answer. With the status of an error it says so in its title, and above its form.
 pub(crate) fn render(status: StatusCode, page: &impl Template) -> Result<HttpResponse, PageError> {
-    Ok(HttpResponse::build(status).content_type("text/html; charset=utf-8").body(page.render()?))
+    let page = page.render()?;
+    let page = if status.is_client_error() { with_error_summary(&page) } else { page };
+    Ok(HttpResponse::build(status).content_type("text/html; charset=utf-8").body(page))
 }
 
 /// Redirects to another page, after a change.

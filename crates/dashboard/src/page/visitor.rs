@@ -73,6 +73,16 @@ impl Visitor {
         draft::draft(&self.request)
     }
 
+    /// Returns what was typed into the form on another page.
+    pub(crate) fn draft_of(&self, page: &str) -> Option<Draft> {
+        draft::draft_of(&self.request, page)
+    }
+
+    /// Forgets what was typed, because it has been carried out.
+    pub(crate) fn forget_draft(&self) {
+        draft::forget(&self.request);
+    }
+
     /// A part that pages share.
     pub(crate) fn shared<T: Shared + ?Sized>(&self) -> Result<&T, PageError> {
         shared(&self.request)
@@ -278,6 +288,7 @@ impl Visitor {
     fn whose_role(self, allows: fn(Role) -> bool) -> Result<Self, PageError> {
         match self.signed_in.member.role {
             role if allows(role) => Ok(self),
+            Role::KeyManager if allows(Role::Auditor) => Err(PageError::AdministratorsAndAuditorsOnly),
             Role::Auditor => Err(PageError::AuditorsOnlyLook),
             Role::Administrator | Role::KeyManager => Err(PageError::AdministratorsOnly),
         }

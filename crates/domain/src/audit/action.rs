@@ -63,6 +63,11 @@ actions! {
     OrganisationClosed = "organisation_closed",
     /// An operator erased the patients of the closed organisation: the subject says how many.
     OrganisationErased = "organisation_erased",
+    /// An operator said that the register, which was restored or moved, is whole: the subject is the time of its newest
+    /// entry then.
+    RegisterRestored = "register_restored",
+    /// An operator migrated the register's schema: the subject names the migrations.
+    RegisterMigrated = "register_migrated",
     /// Two-step sign-in became a duty of every member of the organisation, which is the subject.
     SecondFactorRequired = "second_factor_required",
     /// Two-step sign-in is every member's own decision again.

@@ -15,8 +15,8 @@ pub struct AuditedKey {
     pub hint: String,
 }
 
-/// Details that repeat a change in a database that was restored to a moment before it, besides the entry's action and
-/// subject.
+/// Details of a change besides the entry's action and subject: they repeat it in a database that was restored to a
+/// moment before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditDetails {
     /// The key that a new key replaces.
@@ -25,6 +25,8 @@ pub struct AuditDetails {
     pub key_expires_at: Option<OffsetDateTime>,
     /// The digest of the idempotency key of an erased patient.
     pub idempotency_digest: Option<IdempotencyDigest>,
+    /// The name of the role with which a guest was invited, or joined.
+    pub role: Option<&'static str>,
 }
 
 /// An entry of the audit log.

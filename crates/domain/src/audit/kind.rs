@@ -49,6 +49,8 @@ impl Action {
                 | Self::NameChanged
                 | Self::PatientShown
                 | Self::PatientsExported
+                | Self::RegisterRestored
+                | Self::RegisterMigrated
         )
     }
 
@@ -71,7 +73,9 @@ impl Action {
             | Self::OrganisationSuspended
             | Self::OrganisationResumed
             | Self::OrganisationClosed
-            | Self::OrganisationErased => ActionKind::Organisation,
+            | Self::OrganisationErased
+            | Self::RegisterRestored
+            | Self::RegisterMigrated => ActionKind::Organisation,
             Self::MemberInvited
             | Self::InvitationWithdrawn
             | Self::MemberJoined

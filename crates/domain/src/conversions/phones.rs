@@ -11,7 +11,9 @@ const BETWEEN_DIGITS: [char; 9] = [' ', '\u{a0}', '-', '\u{2010}', '\u{2011}', '
 /// the like. A mobile number may have lost its leading zero, as in a spreadsheet.
 #[must_use]
 pub fn phone_number(text: &str) -> Conversion {
-    if is_e164(text) { Conversion::Unchanged } else { Conversion::read(text, rewritten(trim(text))) }
+    // After +61 a zero is for calls from within the country, and nobody can dial it.
+    let is_whole = is_e164(text) && !text.starts_with("+610");
+    if is_whole { Conversion::Unchanged } else { Conversion::read(text, rewritten(trim(text))) }
 }
 
 fn rewritten(text: &str) -> Option<String> {

@@ -37,9 +37,14 @@ pub fn email(text: &str) -> Conversion {
 #[must_use]
 pub fn is_placeholder(text: &str) -> bool {
     let text = trim(text);
-    is_blank(text) || (text != "Na" && text != "na" && PLACEHOLDERS.contains(&text.to_lowercase().as_str()))
+    let is_word = || PLACEHOLDERS.iter().any(|word| word.eq_ignore_ascii_case(text));
+    is_blank(text) || (text != "Na" && text != "na" && is_word())
 }
 
 pub(super) fn trim(text: &str) -> &str {
+    let ends = [text.as_bytes().first(), text.as_bytes().last()];
+    if ends.iter().all(|end| end.is_some_and(u8::is_ascii_graphic)) {
+        return text;
+    }
     text.trim_matches(|character: char| is_blank(character.encode_utf8(&mut [0; 4])))
 }

@@ -72,7 +72,7 @@ pub enum FeedError {
 }
 
 /// The change feed over one connection. What is asked for is stated by marks, so that every call may run again, over
-/// another connection too, and gives the same.
+/// another connection too, and gives the same. A role that may not read the patients is refused, and never gets fewer.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 pub trait PatientFeed {
     /// The mark of a token, or the beginning, if the feed can be read from there on.
@@ -80,16 +80,16 @@ pub trait PatientFeed {
 
     /// Makes a mark of this moment, and returns when it survives any crash. Nothing may be given out before.
     /// `superseded` is an earlier mark of the same run, which has printed a later one since; it is not kept for long.
-    fn mark(&mut self, scope: &FeedScope, superseded: Option<FeedToken>) -> Result<Mark, StoreError>;
+    fn mark(&mut self, scope: &FeedScope, superseded: Option<FeedToken>) -> Result<Mark, FeedError>;
 
     /// Records that this many patients were exported up to this mark, and to which role.
-    fn record(&mut self, scope: &FeedScope, until: FeedToken, patients: u64) -> Result<(), StoreError>;
+    fn record(&mut self, scope: &FeedScope, until: FeedToken, patients: u64) -> Result<(), FeedError>;
 
     /// Returns whether anything was committed that the mark did not see. Writes nothing.
-    fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, StoreError>;
+    fn has_news(&mut self, scope: &FeedScope, since: &Mark) -> Result<bool, FeedError>;
 
     /// Which patients are in the span.
-    fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, StoreError>;
+    fn select(&mut self, scope: &FeedScope, span: &Span) -> Result<Selection, FeedError>;
 
     /// The selected patients after this id that are still there.
     fn patients(
@@ -98,7 +98,7 @@ pub trait PatientFeed {
         span: &Span,
         selection: &Selection,
         after: Option<PatientId>,
-    ) -> Result<Page<StoredPatient>, StoreError>;
+    ) -> Result<Page<StoredPatient>, FeedError>;
 
     /// The erasures of the span after this id.
     fn erasures(
@@ -106,5 +106,5 @@ pub trait PatientFeed {
         scope: &FeedScope,
         span: &Span,
         after: Option<PatientId>,
-    ) -> Result<Page<Erasure>, StoreError>;
+    ) -> Result<Page<Erasure>, FeedError>;
 }

@@ -2,20 +2,21 @@
 
 use crate::feed::mark::{FeedScope, Span};
 use crate::feed::patient_feed::{Change, FeedError, PatientFeed, Selection};
+use crate::ids::PatientId;
 
-/// Hands every change of the span to `take`, the patients first, and then makes sure that the mark at its end is still
-/// there: a standby that took over in between may not know it. Only when this has returned may the mark be shown to
-/// anybody.
+/// Passes every change of the span to `take`, patients first, in the order of their ids and from the one after `after`.
+/// Then checks that the mark at its end still exists: a promoted standby may lack it. Do not reveal the mark before
+/// this returns.
 pub fn read_span<E: From<FeedError>>(
     feed: &mut dyn PatientFeed,
     scope: &FeedScope,
     span: &Span,
     selection: &Selection,
+    mut after: Option<PatientId>,
     mut take: impl FnMut(Change) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut after = None;
     loop {
-        let page = feed.patients(scope, span, selection, after).map_err(FeedError::from)?;
+        let page = feed.patients(scope, span, selection, after)?;
         for patient in page.items {
             take(Change::Stored(Box::new(patient)))?;
         }
@@ -25,7 +26,7 @@ pub fn read_span<E: From<FeedError>>(
         }
     }
     loop {
-        let page = feed.erasures(scope, span, after).map_err(FeedError::from)?;
+        let page = feed.erasures(scope, span, after)?;
         for erasure in page.items {
             take(Change::Erased(erasure))?;
         }
@@ -34,6 +35,6 @@ pub fn read_span<E: From<FeedError>>(
             break;
         }
     }
-    feed.open(scope, span.until.token).map_err(E::from)?;
+    feed.open(scope, span.until.token)?;
     Ok(())
 }

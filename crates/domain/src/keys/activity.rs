@@ -1,7 +1,9 @@
 //! The port to what is noted of the use of API keys.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
-use time::Date;
+use time::{Date, OffsetDateTime};
 
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::answer::{AnswerCount, KeyAnswer};
@@ -31,6 +33,9 @@ pub trait KeyActivity: Send + Sync {
     /// The holder of a key, if it is known without a look into the store.
     fn known_holder(&self, key: &KeyDigest) -> Option<KeyHolder>;
 
+    /// Time at which a key expires, as far as it is known without a look into the store: to within about a minute.
+    fn known_end(&self, key: &KeyDigest) -> Option<OffsetDateTime>;
+
     /// Returns how a key's requests were answered since that day, the oldest day first. Empty for another
     /// organisation's key.
     async fn answers(
@@ -39,6 +44,15 @@ pub trait KeyActivity: Send + Sync {
         key: KeyId,
         since: Date,
     ) -> Result<Vec<AnswerCount>, StoreError>;
+
+    /// Returns how these keys' requests were answered since that day, by key and in no order, without the fields that
+    /// answers named. Another organisation's keys have none.
+    async fn answers_by_key(
+        &self,
+        organisation: OrganisationId,
+        keys: &[KeyId],
+        since: Date,
+    ) -> Result<HashMap<KeyId, Vec<AnswerCount>>, StoreError>;
 
     /// The last refusals of a key's requests, the newest first. Empty for another organisation's key.
     async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError>;

@@ -65,9 +65,9 @@ impl From<Vec<Network>> for AllowedNetworks {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum AllowedNetworksError {
-    /// A part of the text is no network.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
+    /// Parts of the text are no networks.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Networks(Vec<NetworkError>),
     /// There are more than [`AllowedNetworks::MAX`].
     #[error("there are more than {} networks", AllowedNetworks::MAX)]
     TooMany,
@@ -76,14 +76,20 @@ pub enum AllowedNetworksError {
 impl FromStr for AllowedNetworks {
     type Err = AllowedNetworksError;
 
-    /// Reads networks between commas, spaces or line breaks. Nothing, or the word `any`, is no limit.
+    /// Reads networks between commas, semicolons, spaces or line breaks. Nothing, or the word `any`, is no limit.
     fn from_str(text: &str) -> Result<Self, AllowedNetworksError> {
-        let words = text.split(|letter: char| letter == ',' || letter.is_whitespace());
+        let words = text.split(|letter: char| matches!(letter, ',' | ';') || letter.is_whitespace());
         let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
         if words == [ANY] {
             return Ok(Self::default());
         }
-        let networks = words.into_iter().map(str::parse).collect::<Result<Vec<Network>, _>>()?;
+        let (mut networks, mut wrong) = (Vec::new(), Vec::new());
+        for word in words {
+            word.parse::<Network>().map_or_else(|error| wrong.push(error), |network| networks.push(network));
+        }
+        if !wrong.is_empty() {
+            return Err(AllowedNetworksError::Networks(wrong));
+        }
         let networks = Self::from(networks);
         if networks.0.len() > Self::MAX { Err(AllowedNetworksError::TooMany) } else { Ok(networks) }
     }
@@ -149,6 +155,8 @@ mod tests {
         {
             assert!(read(text).unwrap_err().contains("is neither an address such as"), "{text}");
         }
+        let all_wrong = read("my, 203.0.113.7; 10.0.0.0/99").unwrap_err();
+        assert!(all_wrong.contains("“my” is neither") && all_wrong.contains("; “10.0.0.0/99” is"), "{all_wrong}");
         let said = read("203.0.113.7/24").unwrap_err();
         assert_eq!(
             said,

@@ -15,12 +15,15 @@ pub struct KeyAnswer {
     pub at: OffsetDateTime,
     /// Its code.
     pub code: AnswerCode,
-    /// The client, if the key was accepted.
+    /// The client, if the request was accepted.
     pub client: Option<KeyClient>,
 }
 
 /// Time for which the counts of a key's answers are kept: the span of the usage chart.
 pub const ANSWERS_KEPT: Duration = Duration::days(30);
+
+/// Name under which an answer that repeated an earlier one is counted, besides its code.
+pub const REPLAYED: &str = "replayed";
 
 /// Number of requests with a key that were answered with one code on one day.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +32,8 @@ pub struct AnswerCount {
     pub day: Date,
     /// The code of the answers.
     pub code: AnswerCode,
-    /// Given: only the answers that named this field. None: all answers with the code.
+    /// Given: only the answers that named this field, were about a patient with this [`Doubt`](crate::Doubt), or
+    /// repeated an earlier answer ([`REPLAYED`]). None: all answers with the code.
     pub field: Option<String>,
     /// Number of answers.
     pub count: u64,

@@ -47,6 +47,15 @@ pub enum KeyRefusal {
     Elsewhere,
 }
 
+/// Reason why a key is checked for a request that creates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckedFor {
+    /// The request is accepted if the key is: a use of the key.
+    Use,
+    /// The request is refused, which is no use of the key.
+    Answer,
+}
+
 /// Status of a key at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]

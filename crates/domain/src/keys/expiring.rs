@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::ids::OrganisationId;
+use crate::ids::{KeyId, OrganisationId};
 use crate::store_error::StoreError;
 
 /// The time before a key expires at which its organisation gets a notice. A key with a shorter life gets none.
@@ -14,6 +14,8 @@ pub const EXPIRY_ANNOUNCED_BEFORE: Duration = Duration::days(7);
 pub struct ExpiringKey {
     /// The organisation whose key it is.
     pub organisation_id: OrganisationId,
+    /// The key.
+    pub id: KeyId,
     /// The organisation's name.
     pub organisation_name: String,
     /// The name that its maker gave the key.
@@ -28,7 +30,7 @@ pub struct ExpiringKey {
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait ExpiringKeyStore: Send + Sync {
-    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`].
-    /// Each is given once, to the first caller.
+    /// The keys of all organisations that expire within [`EXPIRY_ANNOUNCED_BEFORE`], those of an organisation beside
+    /// each other. Each is given once, to the first caller, and an organisation's at most once a day.
     async fn claim_expiring(&self, now: OffsetDateTime) -> Result<Vec<ExpiringKey>, StoreError>;
 }

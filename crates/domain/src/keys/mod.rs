@@ -15,6 +15,7 @@ pub(crate) mod organisation;
 pub(crate) mod pause;
 pub(crate) mod record;
 pub(crate) mod refusal;
+pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod search;
 pub(crate) mod store;
@@ -23,9 +24,9 @@ pub(crate) mod unusual;
 pub use activity::KeyActivity;
 pub use allowed_networks::{AllowedNetworks, AllowedNetworksError};
 pub use allowed_networks_store::AllowedNetworksStore;
-pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer};
+pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer, REPLAYED};
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPlace, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
-pub use check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
+pub use check::{Caller, CheckedFor, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
 pub use description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore};
@@ -33,14 +34,15 @@ pub use key_age::{KeyAge, days_in_words};
 pub use manage::{IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
-pub use record::{KeyRecord, KeyStatus, KeySuccessor};
+pub use record::{KeyRecord, KeyStatus, KeySuccessor, OnlyRefused};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
+pub use replace::replace_leaked_key;
 pub use revoke::{KeyRevocationStore, RevokeOutcome};
-pub use search::{KEYS_PER_PAGE, KeyList, KeyOrder, KeyPage, KeyScope, KeySearch};
+pub use search::{ENDED_LATELY, EXPIRES_SOON, KEYS_PER_PAGE, KeyList, KeyOrder, KeyPage, KeyScope, KeySearch};
 pub use store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
 pub use unusual::{
-    BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS, UnusualKey,
-    UnusualKeyStore, UnusualUse,
+    BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS,
+    UnusualKey, UnusualKeyStore, UnusualUse,
 };
 
 #[cfg(feature = "mocks")]

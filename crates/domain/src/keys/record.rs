@@ -50,8 +50,18 @@ pub struct KeyRecord {
     pub silence_announced_at: Option<OffsetDateTime>,
     /// Time at which members last got the mail that it is refused more often than usual.
     pub refusals_announced_at: Option<OffsetDateTime>,
+    /// Its refusals, if all requests were refused: since it was made, or since members got a mail about its refusals.
+    /// None as well where all keys of an organisation are listed.
+    pub only_refused: Option<OnlyRefused>,
     /// The key that replaces it and is not revoked. None as well where all keys of an organisation are listed.
     pub successor: Option<KeySuccessor>,
+}
+
+/// Refusals of a key that no request was accepted with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnlyRefused {
+    /// The fields that they named, the most frequent first.
+    pub fields: Vec<String>,
 }
 
 /// The key that replaces another one.
@@ -174,6 +184,7 @@ mod tests {
             sent_in_clear_at: Some(EARLIER),
             silence_announced_at: None,
             refusals_announced_at: None,
+            only_refused: None,
             successor: None,
         }
     }

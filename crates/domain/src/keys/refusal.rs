@@ -1,6 +1,7 @@
-//! Requests with a key that were refused: when, from where, with which code, why in a word, and under which request id.
-//! Nothing of what was sent is among it.
+//! Requests with a key that were refused: when, from where, with which code, why in a word, which fields broke rules,
+//! and under which request id. Nothing of what was sent is among it.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use time::OffsetDateTime;
@@ -19,6 +20,10 @@ pub struct Refusal {
     pub code: AnswerCode,
     /// Reason why it was refused. None: a newer program wrote a reason that this one does not know.
     pub reason: Option<RefusalReason>,
+    /// The names of the fields that broke rules.
+    pub fields: Vec<Cow<'static, str>>,
+    /// True if the request had ordered the failure, as clients under development do.
+    pub is_simulated: bool,
     /// The address that the request came from, if it is known.
     pub address: Option<IpAddr>,
     /// The id of the request, which the answer carried.

@@ -1,7 +1,9 @@
 //! Looking for keys: a page at a time, because revoked keys are kept for ever.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use crate::ids::{KeyId, OrganisationId};
 use crate::keys::record::KeyRecord;
@@ -9,6 +11,10 @@ use crate::store_error::StoreError;
 
 /// Keys on one page.
 pub const KEYS_PER_PAGE: u32 = 50;
+/// Time for which a key that is over stays among the others: long enough to see what was done last.
+pub const ENDED_LATELY: Duration = Duration::days(7);
+/// Time enough to replace a key before it expires.
+pub const EXPIRES_SOON: Duration = Duration::days(7);
 
 /// Which keys are looked for, and which page of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,23 +31,29 @@ pub struct KeySearch {
     pub page: u32,
 }
 
-/// The statuses that are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which keys are looked for: by their status, or because they need attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyScope {
-    /// Keys that work or are paused, and those that were revoked or expired after this moment.
-    Current(OffsetDateTime),
+    /// Keys that are not over, and those that were revoked or expired within [`ENDED_LATELY`].
+    Current,
     /// Keys that are accepted.
     Active,
     /// Keys of a suspended organisation that are not over.
     Suspended,
     /// Keys that are paused and neither suspended nor over.
     Paused,
-    /// Keys that expired and were not revoked.
-    Expired,
-    /// Revoked keys.
-    Revoked,
+    /// Keys that were revoked or have expired.
+    Ended,
     /// Keys of every status.
     All,
+    /// Active keys that expire within [`EXPIRES_SOON`] and have no replacement.
+    Expiring,
+    /// Active keys of which every request was refused.
+    OnlyRefused,
+    /// Active keys that no request came with.
+    NeverUsed,
+    /// Active keys that were announced as silent and not used since.
+    Silent,
 }
 
 /// The order of keys.
@@ -66,8 +78,8 @@ pub struct KeyPage {
     pub page: u32,
     /// Number of keys that are found, on all pages.
     pub found: u64,
-    /// Number of keys that would be found with any status.
-    pub found_in_any_scope: u64,
+    /// Number of keys in each scope. By status only those count that fit the rest of the search.
+    pub in_scope: BTreeMap<KeyScope, u64>,
     /// Number of keys of the organisation.
     pub total: u64,
     /// True if any of them was ever used.
@@ -75,6 +87,12 @@ pub struct KeyPage {
 }
 
 impl KeyPage {
+    /// Number of keys in a scope.
+    #[must_use]
+    pub fn count(&self, scope: KeyScope) -> u64 {
+        self.in_scope.get(&scope).copied().unwrap_or_default()
+    }
+
     /// Returns how many pages there are: at least one.
     #[must_use]
     pub fn pages(&self) -> u32 {

@@ -35,13 +35,27 @@ pub struct NewKey {
 }
 
 /// Rule by which one key replaces another: both work until the new one has created a patient, and the old one for a
-/// while longer.
+/// while longer, but not past its latest end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replacement {
     /// The key that will end.
     pub key: KeyId,
     /// Time for which it still works after the new one has created a patient.
     pub ends_after: Duration,
+    /// Time at which it ends even if the new one has created no patient. An own end that is earlier stays.
+    pub ends_by: OffsetDateTime,
+}
+
+impl Replacement {
+    /// Time until a routine replacement ends the old key, unless another time is chosen: a vendor who has not installed
+    /// the new key by then has forgotten it.
+    pub const USUALLY_ENDS_WITHIN: Duration = Duration::days(14);
+
+    /// Replaces a key that someone else may have: it ends with the making of the new one.
+    #[must_use]
+    pub fn at_once(key: KeyId, now: OffsetDateTime) -> Self {
+        Self { key, ends_after: Duration::ZERO, ends_by: now }
+    }
 }
 
 /// Keys of an organisation that may be active at once: far more than people can look after, and few enough for one

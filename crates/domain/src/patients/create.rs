@@ -5,7 +5,7 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 
 use crate::ids::{OrganisationId, PatientId};
-use crate::keys::check::{Caller, KeyCheck, KeyHolder, KeyRefusal};
+use crate::keys::check::{Caller, CheckedFor, KeyCheck, KeyHolder, KeyRefusal};
 use crate::patients::draft::PatientDraft;
 use crate::patients::field_fault::FieldFaults;
 use crate::patients::patient::Patient;
@@ -91,7 +91,7 @@ pub enum CreatePatientError {
 ///
 /// let mut register = MockPatientRegister::new();
 /// let refused = KeyCheck::Refused(KeyRefusal::Revoked);
-/// register.expect_check_key().return_once(move |_| Ok(refused));
+/// register.expect_check_key().return_once(move |_, _| Ok(refused));
 ///
 /// let now = datetime!(2025-12-03 10:30 UTC);
 /// let key = KeyFormat::new(&"intake".parse()?, Environment::Development).mint([7; 32]).digest();
@@ -140,13 +140,22 @@ pub async fn validate_patient(
     now: OffsetDateTime,
 ) -> Result<(), CreatePatientError> {
     let validated = draft.validate(now);
-    authenticate(register, caller).await?;
+    let checked_for = if validated.is_ok() { CheckedFor::Use } else { CheckedFor::Answer };
+    check(register, caller, checked_for).await?;
     validated.map(drop).map_err(CreatePatientError::Invalid)
 }
 
 /// Finds the holder of a key, for requests that fail before there is a patient to create.
 pub async fn authenticate(register: &dyn PatientRegister, caller: &Caller) -> Result<KeyHolder, CreatePatientError> {
-    match register.check_key(caller).await? {
+    check(register, caller, CheckedFor::Answer).await
+}
+
+async fn check(
+    register: &dyn PatientRegister,
+    caller: &Caller,
+    checked_for: CheckedFor,
+) -> Result<KeyHolder, CreatePatientError> {
+    match register.check_key(caller, checked_for).await? {
         KeyCheck::Active(holder) => Ok(holder),
         KeyCheck::Refused(refusal) => Err(CreatePatientError::KeyRefused(refusal)),
     }

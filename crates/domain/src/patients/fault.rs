@@ -27,8 +27,10 @@ pub enum FaultKind {
     },
     /// The text holds a control character, or one that overrides or isolates its direction.
     ForbiddenCharacters,
-    /// The name shows nothing.
+    /// The text of a required field shows nothing.
     Blank,
+    /// The text of an optional field is empty or shows nothing, and the field takes no such text.
+    BlankOptional,
     /// Not a telephone number in the form E.164.
     NotE164,
     /// Not a date in the form YYYY-MM-DD.
@@ -59,9 +61,10 @@ impl fmt::Display for FaultKind {
             Self::TooLong { max } => write!(f, "must be at most {max} characters long"),
             Self::ForbiddenCharacters => f.write_str(FORBIDDEN),
             Self::Blank => f.write_str("must not be blank"),
+            Self::BlankOptional => f.write_str("must not be blank: leave the field out, or send null"),
             Self::NotE164 => f.write_str("E.164 format is required, for example +61491570006"),
             Self::NotADate => f.write_str("must be a date in the form YYYY-MM-DD, for example 1985-03-21"),
-            Self::NoSuchDay => f.write_str("must be a day that exists in the calendar"),
+            Self::NoSuchDay => f.write_str("must be a real date"),
             Self::TooEarly { earliest } => write!(f, "must not be before {earliest}"),
             Self::InTheFuture => f.write_str("must not be in the future"),
             Self::NotAnEmailAddress => f.write_str("must be a valid email address"),

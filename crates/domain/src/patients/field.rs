@@ -1,19 +1,14 @@
 //! The fields of a patient, each once. Whatever goes through all fields (decoding, rules, digest, statement, answer,
 //! the OpenAPI document, the table of the guide) goes through [`Field::ALL`] and [`Field::definition`].
 
-use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Index, IndexMut};
-use std::str::FromStr;
 
 use time::Date;
 
 use crate::patients::fault::FaultKind;
 use crate::patients::rules::{Rule, Today, check, is_e164};
 use crate::patients::sent::Sent;
-
-/// Only the first 32 characters of a name are compared.
-const NAME_COMPARED_MAX: usize = 32;
 
 /// A field of a patient, in the order in which faults are reported.
 ///
@@ -180,7 +175,7 @@ impl Field {
                 number: 9,
                 is_required: false,
                 rule: Rule::Text { max: 50 },
-                description: "State or province",
+                description: "State or territory",
                 example: "VIC",
             },
             Self::Postcode => &Definition {
@@ -189,7 +184,7 @@ impl Field {
                 number: 10,
                 is_required: false,
                 rule: Rule::Text { max: 20 },
-                description: "Postal or ZIP code",
+                description: "Postcode",
                 example: "3053",
             },
             Self::Country => &Definition {
@@ -235,67 +230,7 @@ impl Field {
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|field| field.name() == name)
     }
-
-    /// The field that was probably meant by this name: one with the same letters, or with at most two of
-    /// them wrong.
-    #[must_use]
-    pub fn resembling(name: &str) -> Option<Self> {
-        let letters = |name: &str| {
-            let letters = name.chars().filter(char::is_ascii_alphanumeric).take(NAME_COMPARED_MAX);
-            letters.map(|letter| letter.to_ascii_lowercase()).collect::<String>()
-        };
-        let written = letters(name);
-        let distances = Self::ALL.iter().map(|&field| (strsim::osa_distance(&letters(field.name()), &written), field));
-        let (distance, nearest) = distances.min()?;
-        // Of a short name two letters are too much.
-        (distance <= 2 && distance * 3 <= written.len()).then_some(nearest)
-    }
 }
-
-impl FromStr for Field {
-    type Err = UnknownField;
-
-    /// The same as [`Field::named`], with an error that says what was probably meant.
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::named(name).ok_or_else(|| UnknownField::new(name))
-    }
-}
-
-/// A name that no field has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UnknownField {
-    /// The name as written.
-    pub name: String,
-    /// The field that was probably meant, if there is one.
-    pub meant: Option<Field>,
-}
-
-impl UnknownField {
-    /// Returns what is to be said of that name.
-    pub fn new(name: impl Into<String>) -> Self {
-        let name = name.into();
-        let meant = Field::resembling(&name);
-        Self { name, meant }
-    }
-
-    /// Returns what the API answers about the name; within version 1 it does not change.
-    #[must_use]
-    pub fn message(&self) -> Cow<'static, str> {
-        match self.meant {
-            Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
-            None => "is not a field of a patient".into(),
-        }
-    }
-}
-
-impl fmt::Display for UnknownField {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.name, self.message())
-    }
-}
-
-impl std::error::Error for UnknownField {}
 
 /// One value for each field. Not printed by `Debug`, because it may be a patient's.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -344,23 +279,6 @@ mod tests {
         let all: Vec<_> = Field::ALL.iter().map(|field| format!("{field:?}")).collect();
         assert_eq!(all, variants);
         assert!(Field::ALL.iter().enumerate().all(|(place, field)| *field as usize == place));
-    }
-
-    #[test]
-    fn a_name_that_is_nearly_right_is_recognised() {
-        let nearly = [
-            ("emial", "email"),
-            ("first_name", "firstName"),
-            ("Email", "email"),
-            ("addressline2", "addressLine2"),
-            ("DateOfBrith", "dateOfBirth"),
-        ];
-        for (written, meant) in nearly {
-            assert_eq!(Field::resembling(written).map(Field::name), Some(meant), "{written}");
-        }
-        for other in ["", "id", "x", "middleName", "title", "phone", "é", &"é".repeat(100)] {
-            assert_eq!(Field::resembling(other), None, "{other}");
-        }
     }
 
     #[test]

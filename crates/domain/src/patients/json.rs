@@ -2,7 +2,7 @@
 //! nothing but the JSON itself; errors tell where, never what.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use serde_core::de::{Deserialize, Deserializer as _, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -10,12 +10,10 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::patients::draft::PatientDraft;
-use crate::patients::fault::FaultKind;
 use crate::patients::field::{ByField, Field};
+use crate::patients::json_error::{JsonCause, JsonError, shown};
 use crate::patients::sent::Sent;
-
-/// A name that a message repeats is no longer than this.
-const NAME_SHOWN_MAX: usize = 64;
+use crate::patients::unknown_field::UnknownField;
 
 /// A patient as JSON: what was sent for the fields, and what else was sent.
 ///
@@ -32,7 +30,7 @@ const NAME_SHOWN_MAX: usize = 64;
 ///
 /// // A lenient caller takes the draft alone. A fault in the JSON is reported with its place.
 /// let error = PatientDraft::from_json(b"{\"firstName\" \"Ada\"}").unwrap_err();
-/// assert_eq!(error, JsonError::Malformed { line: 1, column: 14 });
+/// assert_eq!(error, JsonError::Malformed { line: 1, column: 14, cause: None });
 /// # Ok::<(), JsonError>(())
 /// ```
 #[derive(Debug)]
@@ -46,23 +44,37 @@ pub struct JsonPatient<'a> {
 impl<'a> JsonPatient<'a> {
     /// Takes a JSON object apart.
     pub fn from_slice(json: &'a [u8]) -> Result<Self, JsonError> {
-        let text = std::str::from_utf8(json).map_err(|error| malformed_at(json, error.valid_up_to()))?;
+        let text = std::str::from_utf8(json)
+            .map_err(|error| JsonError::malformed_at(json, error.valid_up_to(), Some(JsonCause::NotUtf8)))?;
         // Hardly any body has one, and this looks at many bytes at once.
         let has_escapes = json.contains(&b'\\');
         if has_escapes && let Some(index) = lone_surrogate(json) {
-            return Err(malformed_at(json, index));
+            return Err(JsonError::malformed_at(json, index, None));
         }
-        let mut json = Deserializer::from_str(text);
+        let malformed = |error: serde_json::Error| JsonError::malformed(json, &error);
+        let mut decoder = Deserializer::from_str(text);
         if !text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{') {
-            IgnoredAny::deserialize(&mut json).and_then(|_| json.end()).map_err(|error| malformed(&error))?;
+            IgnoredAny::deserialize(&mut decoder).and_then(|_| decoder.end()).map_err(malformed)?;
             return Err(JsonError::NotAnObject);
         }
-        let found = json.deserialize_map(MembersVisitor { has_escapes }).map_err(|error| malformed(&error))?;
-        json.end().map_err(|error| malformed(&error))?;
+        let found = decoder.deserialize_map(MembersVisitor { has_escapes }).map_err(malformed)?;
+        decoder.end().map_err(malformed)?;
         match found.repeated {
-            Some(name) => Err(JsonError::Repeated { member: shown(&name) }),
+            Some(name) => Err(JsonError::Repeated { name: shown(&name) }),
             None => Ok(found.patient),
         }
+    }
+
+    /// The unknown members of this JSON, with what was probably meant by them.
+    #[must_use]
+    pub fn explain(json: &[u8], unknown: &[Cow<'_, str>]) -> Vec<UnknownField> {
+        let values: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(json).unwrap_or_default();
+        let held = |name: &str| {
+            let draft = values.get(name).and_then(|value| PatientDraft::from_json(value.get().as_bytes()).ok());
+            let is_held = |field: &Field| draft.as_ref().is_some_and(|draft| draft[*field] != Sent::Nothing);
+            Field::ALL.iter().copied().filter(is_held).collect()
+        };
+        unknown.iter().map(|name| UnknownField::holding(name.as_ref(), held(name))).collect()
     }
 }
 
@@ -73,46 +85,6 @@ impl<'a> PatientDraft<'a> {
         JsonPatient::from_slice(json).map(|patient| patient.draft)
     }
 }
-
-/// Reason why bytes are not the JSON of a patient, whatever the fields are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum JsonError {
-    /// The bytes are no JSON, from this place on.
-    Malformed {
-        /// The first line is 1.
-        line: usize,
-        /// In bytes; the first column is 1.
-        column: usize,
-    },
-    /// One member was sent twice.
-    Repeated {
-        /// The member's name, quoted as in JSON, and cut where it is long.
-        member: String,
-    },
-    /// The bytes are JSON, and no object.
-    NotAnObject,
-}
-
-impl JsonError {
-    /// Returns what is wrong, without its subject, which the API calls the body.
-    #[must_use]
-    pub fn message(&self) -> String {
-        match self {
-            Self::Malformed { line, column } => format!("is not valid JSON: error at line {line} column {column}"),
-            Self::Repeated { member } => format!("has the member {member} twice"),
-            Self::NotAnObject => FaultKind::NotAnObject.to_string(),
-        }
-    }
-}
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the patient {}", self.message())
-    }
-}
-
-impl std::error::Error for JsonError {}
 
 struct Found<'a> {
     patient: JsonPatient<'a>,
@@ -220,24 +192,6 @@ fn lone_surrogate(json: &[u8]) -> Option<usize> {
     None
 }
 
-fn malformed(error: &serde_json::Error) -> JsonError {
-    JsonError::Malformed { line: error.line(), column: error.column().max(1) }
-}
-
-fn malformed_at(json: &[u8], place: usize) -> JsonError {
-    let before = json.get(..place).unwrap_or(json);
-    let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-    let column = 1 + before.iter().rev().take_while(|&&byte| byte != b'\n').count();
-    JsonError::Malformed { line, column }
-}
-
-/// A member's name, escaped as in JSON and not longer than a line.
-fn shown(name: &str) -> String {
-    let cut: String = name.chars().take(NAME_SHOWN_MAX).collect();
-    let quoted = serde_json::to_string(&cut).unwrap_or_default();
-    if cut.len() < name.len() { format!("{quoted}…") } else { quoted }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
@@ -290,39 +244,71 @@ mod tests {
 
     #[test]
     fn a_member_sent_twice_is_named() {
-        assert_eq!(message(r#"{"email":null,"email":"a@b.co"}"#), "the patient has the member \"email\" twice");
-        assert_eq!(message(r#"{"x-1":1,"a":2,"x-1":1}"#), "the patient has the member \"x-1\" twice");
-        assert_eq!(message(r#"{"\n\"":1,"\u000a\"":1}"#), r#"the patient has the member "\n\"" twice"#);
+        assert_eq!(message(r#"{"email":null,"email":"a@b.co"}"#), "the patient contains the property \"email\" twice");
+        assert_eq!(message(r#"{"x-1":1,"a":2,"x-1":1}"#), "the patient contains the property \"x-1\" twice");
+        assert_eq!(message(r#"{"\n\"":1,"\u000a\"":1}"#), r#"the patient contains the property "\n\"" twice"#);
         let long = "é".repeat(5_000);
-        let expected = format!("the patient has the member \"{}\"… twice", "é".repeat(64));
+        let expected = format!("the patient contains the property \"{}\"… twice", "é".repeat(64));
         assert_eq!(message(format!("{{\"{long}\":1,\"{long}\":1}}")), expected);
         assert!(draft(br#"{"a":{"b":1,"b":2}}"#).is_ok(), "within what is passed over nothing is compared");
     }
 
     #[test]
     fn malformed_json_is_located_and_never_repeated() {
-        let cases: [(&[u8], &str); 16] = [
-            (b"", "line 1 column 1"),
-            (b"{", "line 1 column 1"),
-            (b"{\"firstName\":\"Ada\"", "line 1 column 18"),
-            (b"{\n \"firstName\" \"Ada\"}", "line 2 column 14"),
-            (b"{} x", "line 1 column 4"),
-            (b"{}{}", "line 1 column 3"),
-            (b"\xEF\xBB\xBF{}", "line 1 column 1"),
-            (b"{\"a\":\"\n\"}", "line 1 column 6"),
-            (b"{\"firstName\":\"\xFF\"}", "line 1 column 15"),
-            (b"{\"a\":\n\"\xC3\x28\"}", "line 2 column 2"),
-            (br#"{"firstName":"\ud800"}"#, "line 1 column 15"),
-            (br#"{"unknown":"\udc00\ud800"}"#, "line 1 column 13"),
-            (br#"{"a":"\ud83d\ude00","b":"\ud83dx"}"#, "line 1 column 26"),
-            (b"{'a':1}", "line 1 column 2"),
-            (b"{\"a\":01}", "line 1 column 7"),
-            (b"[1,", "line 1 column 3"),
+        let (mark, encoding) = (", because it begins with a byte order mark", ", because it is not in UTF-8");
+        let control = ", because it has a line break or another control character inside a text";
+        let quotes = ", because it has single or typographic quotes in place of double quotes";
+        let cases: [(&[u8], &str, &str); 26] = [
+            (b"", "", "line 1 column 1"),
+            (b"{", "", "line 1 column 1"),
+            (b"{\"firstName\":\"Ada\"", "", "line 1 column 18"),
+            (b"{\n \"firstName\" \"Ada\"}", "", "line 2 column 14"),
+            (b"{} x", "", "line 1 column 4"),
+            (b"{}{}", "", "line 1 column 3"),
+            (b"\xEF\xBB\xBF{}", mark, "line 1 column 1"),
+            (b"\xFF\xFE{\0}\0", encoding, "line 1 column 1"),
+            (b"{\0}\0", encoding, "line 1 column 2"),
+            (b"\0{\0}", encoding, "line 1 column 1"),
+            (b"{\"a\":\"\n\"}", control, "line 1 column 6"),
+            (b"{\"a\":\"x\ty\"}", control, "line 1 column 7"),
+            (b"{\"firstName\":\"A\\\"\r\n\"}", control, "line 1 column 17"),
+            (b"{\"a\":{\"b\":[\"\x01\"]}}", control, "line 1 column 12"),
+            (b"{\"a\" \x01}", "", "line 1 column 6"),
+            (b"{\"a\" 1, \"b\":\"\n\"}", "", "line 1 column 6"),
+            (b"{\"firstName\":\"\xFF\"}", encoding, "line 1 column 15"),
+            (b"{\"a\":\n\"\xC3\x28\"}", encoding, "line 2 column 2"),
+            (br#"{"firstName":"\ud800"}"#, "", "line 1 column 15"),
+            (br#"{"unknown":"\udc00\ud800"}"#, "", "line 1 column 13"),
+            (br#"{"a":"\ud83d\ude00","b":"\ud83dx"}"#, "", "line 1 column 26"),
+            (b"{'a':1}", quotes, "line 1 column 2"),
+            (b"'{\"a\":1}'", quotes, "line 1 column 1"),
+            ("{\n \"a\":“b”}".as_bytes(), quotes, "line 2 column 6"),
+            (b"{\"a\":01}", "", "line 1 column 7"),
+            (b"[1,", "", "line 1 column 3"),
         ];
-        for (body, place) in cases {
-            let message = message(body);
-            assert!(message.ends_with(place), "{:?}: {message}", String::from_utf8_lossy(body));
+        for (body, cause, place) in cases {
+            let expected = format!("the patient is not valid JSON{cause}: error at {place}");
+            assert_eq!(message(body), expected, "{}", body.escape_ascii());
         }
+    }
+
+    #[test]
+    fn what_was_sent_in_place_of_a_field_is_recognised() {
+        let body =
+            br#"{"phone":"x","p\u0061tient":{"lastName":"L","email":null},"list":[{"lastName":"L"}],"data":"{"}"#;
+        let unknown = JsonPatient::from_slice(body).unwrap().unknown;
+        let explained = JsonPatient::explain(body, &unknown);
+        let found: Vec<_> = explained.iter().map(|field| (field.name.as_str(), field.meant, &field.held[..])).collect();
+        let phone = Some(Field::PhoneNumber);
+        assert_eq!(
+            found,
+            [
+                ("phone", phone, &[][..]),
+                ("patient", None, &[Field::LastName]),
+                ("list", None, &[]),
+                ("data", None, &[])
+            ]
+        );
     }
 
     #[test]

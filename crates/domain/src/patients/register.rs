@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use time::OffsetDateTime;
 
 use crate::ids::{OrganisationId, PatientId};
-use crate::keys::check::{Caller, KeyCheck, KeyRefusal};
+use crate::keys::check::{Caller, CheckedFor, KeyCheck, KeyRefusal};
 use crate::patients::patient::NewPatient;
 use crate::patients::safe_retry::{IdempotencyKey, RequestDigest};
 use crate::store_error::StoreError;
@@ -69,5 +69,5 @@ pub trait PatientRegister: Send + Sync {
 
     /// Checks if the caller's key is active at this moment, for a request that creates nothing. Never answered from
     /// memory: a revoked key is refused at once.
-    async fn check_key(&self, caller: &Caller) -> Result<KeyCheck, StoreError>;
+    async fn check_key(&self, caller: &Caller, checked_for: CheckedFor) -> Result<KeyCheck, StoreError>;
 }

@@ -43,6 +43,21 @@ pub enum Lookup {
     Nothing,
 }
 
+/// State of a patient's id, without the details.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
+pub enum Presence {
+    /// A patient is stored under it.
+    Stored,
+    /// The patient was erased.
+    Erased {
+        /// Time of the event.
+        at: OffsetDateTime,
+    },
+    /// Nothing.
+    Nothing,
+}
+
 /// Outcome of an attempt to erase a patient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
@@ -80,6 +95,9 @@ pub trait PatientRights {
         patient: PatientId,
         audit: &AuditContext,
     ) -> Result<Lookup, StoreError>;
+
+    /// Returns whether a patient is stored under this id. Nothing is recorded.
+    fn find(&mut self, organisation: OrganisationId, patient: PatientId) -> Result<Presence, StoreError>;
 
     /// Erases the patient for good, and records an entry that names only its id. Once this has returned, no
     /// repetition of the creation with its idempotency key brings the patient back.

@@ -1,5 +1,5 @@
 //! How a value is checked. Which rule a field has, with its limits and the message of a form, stands in `field.rs`. A
-//! check returns the first rule that is broken, in the order present, type, length, forbidden characters, blank,
+//! check returns the first rule that is broken, in the order required, type, length, forbidden characters, blank,
 //! format. It never changes a value.
 
 use std::fmt;
@@ -59,11 +59,14 @@ impl fmt::Display for Rule {
             Self::Name { max } => write!(f, "1 to {max} characters, not blank"),
             Self::Text { max } => write!(f, "at most {max} characters"),
             Self::Email { max } => {
-                write!(f, "an address in the syntax of HTML5, with a dot in the domain, at most {max} characters")
+                write!(
+                    f,
+                    "an address that an HTML email field accepts, with a dot in the domain, at most {max} characters"
+                )
             }
             Self::Pattern { form, .. } => f.write_str(form),
             Self::BirthDate { earliest } => {
-                write!(f, "`YYYY-MM-DD`, a day of the calendar, from {earliest} to today as seen at UTC+14")
+                write!(f, "`YYYY-MM-DD`, a real date, from {earliest} to today (in UTC+14, where the day starts first)")
             }
             Self::OneOf(values) => write!(f, "`{}`", values.join("`, `")),
         }
@@ -126,7 +129,9 @@ pub(crate) fn check(rule: Rule, is_required: bool, sent: &Sent<'_>, today: Today
         return Err(FaultKind::ForbiddenCharacters);
     }
     match rule {
-        Rule::Name { .. } if is_blank(text) => Err(FaultKind::Blank),
+        Rule::Name { .. } | Rule::Email { .. } | Rule::OneOf(_) if is_blank(text) => {
+            Err(if is_required { FaultKind::Blank } else { FaultKind::BlankOptional })
+        }
         Rule::Email { .. } if !is_email_address(text) => Err(FaultKind::NotAnEmailAddress),
         Rule::Pattern { matches, fault, .. } if !matches(text) => Err(fault),
         Rule::OneOf(values) if !values.contains(&text.as_ref()) => Err(FaultKind::NotOneOf(values)),
@@ -159,7 +164,9 @@ fn date_of_birth(text: &str, earliest: &'static str, today: Today) -> Result<Dat
 /// Counts code points, of the value as sent. A form says itself how long it is.
 fn length(text: &str, rule: Rule) -> Result {
     let (min, max, fault) = match rule {
-        Rule::Name { max } | Rule::Email { max } => (1, max, FaultKind::Length { max }),
+        Rule::Name { max } => (1, max, FaultKind::Length { max }),
+        // An empty address is blank, which has a remedy of its own.
+        Rule::Email { max } => (0, max, FaultKind::Length { max }),
         Rule::Text { max } => (0, max, FaultKind::TooLong { max }),
         Rule::Pattern { .. } | Rule::BirthDate { .. } | Rule::OneOf(_) => return Ok(()),
     };

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use intake_domain::{
-    ApiKey, Caller, CreatePatientError, CreatedPatient, Environment, Field, KeyCheck, KeyFormat, KeyHolder, KeyId,
-    KeyRefusal, MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest, StoreError,
-    create_patient,
+    ApiKey, Caller, CheckedFor, CreatePatientError, CreatedPatient, Environment, Field, KeyCheck, KeyFormat, KeyHolder,
+    KeyId, KeyRefusal, MockPatientRegister, PatientDraft, PatientId, PatientRequest, Registered, RequestDigest,
+    StoreError, create_patient,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -67,8 +67,8 @@ fn a_faulty_draft_never_reaches_the_register() {
     register
         .expect_check_key()
         .times(1)
-        .withf(|asked| *asked == caller())
-        .returning(move |_| Ok(KeyCheck::Active(holder)));
+        .withf(|asked, checked_for| *asked == caller() && *checked_for == CheckedFor::Answer)
+        .returning(move |_, _| Ok(KeyCheck::Active(holder)));
     match create(&register, draft(""), None) {
         Err(CreatePatientError::Invalid(faults)) => assert_eq!(faults.as_slice()[0].field, Some(Field::FirstName)),
         other => panic!("{other:?}"),
@@ -79,7 +79,7 @@ fn a_faulty_draft_never_reaches_the_register() {
 fn a_stranger_with_a_faulty_draft_learns_only_that_the_key_is_refused() {
     for refusal in [KeyRefusal::Unknown, KeyRefusal::Revoked, KeyRefusal::Expired, KeyRefusal::Elsewhere] {
         let mut register = MockPatientRegister::new();
-        register.expect_check_key().times(1).returning(move |_| Ok(KeyCheck::Refused(refusal)));
+        register.expect_check_key().times(1).returning(move |_, _| Ok(KeyCheck::Refused(refusal)));
         match create(&register, draft(""), None) {
             Err(CreatePatientError::KeyRefused(seen)) => assert_eq!(seen, refusal),
             other => panic!("{other:?}"),
@@ -103,7 +103,7 @@ fn a_failing_store_is_passed_on() {
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Overloaded))));
 
     let mut register = MockPatientRegister::new();
-    register.expect_check_key().returning(|_| Err(StoreError::Unavailable("gone".into())));
+    register.expect_check_key().returning(|_, _| Err(StoreError::Unavailable("gone".into())));
     let result = create(&register, draft(""), None);
     assert!(matches!(result, Err(CreatePatientError::Store(StoreError::Unavailable(_)))));
 }

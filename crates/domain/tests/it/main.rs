@@ -13,5 +13,7 @@ mod fixtures;
 mod manage_keys;
 mod members;
 mod outside;
+mod own_key;
+mod pairs;
 mod rules;
 mod second_factor;

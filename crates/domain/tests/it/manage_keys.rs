@@ -2,7 +2,8 @@
 
 use intake_domain::{
     Actor, AddKeyOutcome, AuditContext, Environment, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest, KeySecret,
-    ManageKeysError, MockKeyList, MockKeyStore, Name, Replacement, create_key, list_keys,
+    ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
+    list_keys, replace_leaked_key,
 };
 use time::macros::datetime;
 
@@ -84,7 +85,8 @@ fn a_request_that_is_repeated_shows_no_second_key() {
 
 #[test]
 fn a_key_takes_the_place_of_an_active_one_alone() {
-    let replaces = Some(Replacement { key: KeyId::new(NOW, [9; 10]), ends_after: time::Duration::HOUR });
+    let key = KeyId::new(NOW, [9; 10]);
+    let replaces = Some(Replacement { key, ends_after: time::Duration::HOUR, ends_by: NOW + time::Duration::DAY });
     for (added, is_made) in [(AddKeyOutcome::Added, true), (AddKeyOutcome::NothingToReplace, false)] {
         let mut keys = key_store();
         keys.expect_add_key().times(1).returning(move |stored, _| {
@@ -95,6 +97,29 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
         let result = run(create_key(&keys, &format(), request, &audit()));
         assert_eq!(result.is_ok(), is_made);
         assert!(is_made || matches!(result, Err(ManageKeysError::NothingToReplace)));
+    }
+}
+
+#[test]
+fn a_leaked_key_is_revoked_once_its_replacement_is_made_and_not_without_one() {
+    let old = KeyId::new(NOW, [9; 10]);
+    for (added, revocations) in
+        [(AddKeyOutcome::Added, 1), (AddKeyOutcome::AlreadyThere, 1), (AddKeyOutcome::TooMany, 0)]
+    {
+        let mut keys = key_store();
+        keys.expect_add_key().times(1).returning(move |stored, _| {
+            let replacement = stored.replaces.unwrap();
+            assert_eq!((replacement.key, replacement.ends_by), (old, NOW), "it ends in the same transaction");
+            Ok(added)
+        });
+        let mut revoked = MockKeyRevocationStore::new();
+        revoked.expect_revoke().times(revocations).returning(move |key, within, _| {
+            assert_eq!((key, within), (old, Some(organisation())));
+            Ok(RevokeOutcome::Revoked { at: NOW })
+        });
+        let request = KeyRequest { replaces: Some(Replacement::at_once(old, NOW)), ..key_request() };
+        let made = run(replace_leaked_key(&keys, &revoked, &format(), request, &audit(), &audit()));
+        assert_eq!(made.is_ok(), added == AddKeyOutcome::Added);
     }
 }
 

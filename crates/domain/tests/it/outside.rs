@@ -68,6 +68,7 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
+#[ignore = "just test-all"]
 fn another_service_validates_json_lines_and_tables() {
     let folder = package("validating");
     let lines = [
@@ -78,7 +79,7 @@ fn another_service_validates_json_lines_and_tables() {
     let said = text(&cargo(&folder, &["run", "--quiet", "--bin", "validate"], &lines.join("\n")));
     let expected = [
         "1: valid",
-        "2: lastName: must be a string; dateOfBirth: must be a day that exists in the calendar",
+        "2: lastName: must be a string; dateOfBirth: must be a real date",
         "3: the patient is not valid JSON: error at line 1 column 12",
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);

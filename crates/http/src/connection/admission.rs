@@ -42,6 +42,7 @@ struct Inner {
     are_draining: AtomicBool,
     proxies: TrustedProxies,
     hsts: Hsts,
+    documentation: Option<String>,
     evictable: Mutex<EvictionOrder>,
 }
 
@@ -58,9 +59,10 @@ pub struct Slot {
 pub(crate) struct Unread(Connections);
 
 impl Connections {
-    /// Allows up to `max` connections, not counting those of trusted proxies.
+    /// Allows up to `max` connections, not counting those of trusted proxies. Refusals link to the documentation at
+    /// this address.
     #[must_use]
-    pub fn new(max: usize, proxies: TrustedProxies, hsts: Hsts) -> Self {
+    pub fn new(max: usize, proxies: TrustedProxies, hsts: Hsts, documentation: Option<String>) -> Self {
         let max = max.saturating_sub((max / RESERVED_PART).clamp(1, RESERVED_MAX)).max(1);
         Self(Arc::new(Inner {
             max,
@@ -72,12 +74,17 @@ impl Connections {
             are_draining: AtomicBool::new(false),
             proxies,
             hsts,
+            documentation,
             evictable: Mutex::default(),
         }))
     }
 
     pub(crate) fn hsts(&self) -> Hsts {
         self.0.hsts
+    }
+
+    pub(crate) fn documentation(&self) -> Option<&str> {
+        self.0.documentation.as_deref()
     }
 
     /// Gives a new connection a slot, and evicts another one if it must. None for an address that has its share and is
@@ -257,7 +264,7 @@ mod tests {
 
     /// With 16 slots, one of them reserved.
     fn connections() -> Connections {
-        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]), Hsts::Host)
+        Connections::new(16, TrustedProxies::new(vec!["10.9.0.0/16".parse().unwrap()]), Hsts::Host, None)
     }
 
     fn from(connections: &Connections, address: [u8; 4]) -> Slot {

@@ -7,6 +7,7 @@ use actix_web::body::MessageBody;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderMap, HttpDate};
 
+use crate::connection::framing::Fault;
 use crate::connection::progress::Progress;
 use crate::envelope::{Exchange, finish};
 use crate::problem::Problem;
@@ -30,15 +31,25 @@ pub(crate) fn position(bytes: &[u8]) -> Option<usize> {
     is_bare.then(|| bytes.len().checked_sub(answer.len())).flatten()
 }
 
-/// The full answer in place of a bare one.
-pub(crate) fn in_full(bare: &[u8], on: &Progress) -> Vec<u8> {
+/// The full answer in place of a bare one, which says what is malformed.
+pub(crate) fn in_full(bare: &[u8], fault: Fault, on: &Progress) -> Vec<u8> {
     let status = bare.get(9..12).and_then(|status| StatusCode::from_bytes(status).ok());
     let problem = match status {
         Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => Problem::HeadTooLarge,
         Some(status) if status.is_server_error() => Problem::Unexpected("actix-http failed".into()),
-        _ => Problem::Malformed("The request is not well-formed HTTP".into()),
+        _ => malformed(fault),
     };
     write(&problem, on)
+}
+
+fn malformed(fault: Fault) -> Problem {
+    match fault {
+        Fault::Length => Problem::Malformed(
+            "The request must state its length once, as Content-Length or Transfer-Encoding: chunked".into(),
+        ),
+        Fault::Host => Problem::Malformed("The request must have one Host header".into()),
+        Fault::Form => Problem::Malformed("The request is not well-formed HTTP".into()),
+    }
 }
 
 /// The bytes of an answer that belongs to no request.

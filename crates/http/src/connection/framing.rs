@@ -35,6 +35,17 @@ enum Part {
     TooLarge,
 }
 
+/// Fault of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It states several lengths, or one that is no number.
+    Length,
+    /// It names no host, or several.
+    Host,
+    /// Any other.
+    Form,
+}
+
 /// Facts of the head that decide where the request ends.
 #[derive(Debug, Default)]
 struct Head {
@@ -43,8 +54,13 @@ struct Head {
     line: Vec<u8>,
     /// A line that is not empty has come: empty lines may precede a request.
     has_begun: bool,
+    /// The first line names the version that is spoken here.
+    is_http: bool,
     body_length: u64,
     is_chunked: bool,
+    hosts: usize,
+    /// Number of lengths that the head states, of which a malformed one counts twice.
+    lengths: usize,
 }
 
 impl Framing {
@@ -103,6 +119,15 @@ impl Framing {
         self.part == Part::TooLarge
     }
 
+    /// The fault of a request that actix-http has refused, as far as it is known.
+    pub(crate) fn fault(&self) -> Fault {
+        match &self.head {
+            Head { lengths: 2.., .. } => Fault::Length,
+            Head { is_http: true, hosts: 0 | 2.., .. } if !self.is_broken() => Fault::Host,
+            _ => Fault::Form,
+        }
+    }
+
     /// Begins the next request.
     pub(crate) fn next(&mut self) {
         *self = Self::default();
@@ -153,11 +178,17 @@ impl Head {
         if line.is_empty() {
             return self.has_begun.then(|| self.body());
         }
+        self.is_http |= !self.has_begun && line.ends_with(b" HTTP/1.1");
         self.has_begun = true;
         if let Some(value) = value(line, b"content-length") {
-            self.body_length = value.parse().unwrap_or_default();
+            let length = value.parse();
+            self.lengths += if length.is_ok() { 1 } else { 2 };
+            self.body_length = length.unwrap_or_default();
         } else if let Some(value) = value(line, b"transfer-encoding") {
+            self.lengths += 1;
             self.is_chunked = value.eq_ignore_ascii_case("chunked");
+        } else if value(line, b"host").is_some() {
+            self.hosts += 1;
         }
         None
     }
@@ -171,8 +202,7 @@ impl Head {
     }
 }
 
-/// Overwrites with spaces what a `Content-Length` has beyond as many digits as fit into a number. Of this line the
-/// first part has been seen before.
+/// Blanks the digits of a `Content-Length` that would overflow a number. `before` is the part of the line already read.
 fn shorten_length(before: &[u8], line: &mut [u8]) {
     let name = b"content-length";
     if before.len() + line.len() <= name.len() + LENGTH_DIGITS {

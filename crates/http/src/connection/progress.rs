@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use actix_web::http::header::HeaderValue;
+
 use crate::connection::admission::{Slot, Unread};
 use crate::hsts::Hsts;
 
@@ -149,6 +151,12 @@ impl Progress {
         self.slot.connections().hsts()
     }
 
+    /// The header `Link` that leads to an explanation in the documentation.
+    pub(crate) fn help_link(&self, anchor: &str) -> Option<HeaderValue> {
+        let documentation = self.slot.connections().documentation()?;
+        HeaderValue::try_from(format!("<{documentation}#{anchor}>; rel=\"help\"")).ok()
+    }
+
     /// Ready when another connection needs the slot and no request is being served on this one.
     pub(crate) fn poll_evicted(&self, context: &Context<'_>) -> Poll<()> {
         if self.is_in_request() { Poll::Pending } else { self.slot.poll_evicted(context) }
@@ -183,7 +191,7 @@ mod tests {
     use crate::trusted_proxies::TrustedProxies;
 
     fn connections(max: usize) -> Connections {
-        Connections::new(max, TrustedProxies::default(), Hsts::Host)
+        Connections::new(max, TrustedProxies::default(), Hsts::Host, None)
     }
 
     fn progress(connections: &Connections) -> Progress {

@@ -261,8 +261,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<T> {
             return this.limit_wait(written, context);
         }
         this.progress.mark_broken();
-        let (text, mut sent) =
-            this.substitute.take().unwrap_or_else(|| (bare_answer::in_full(bare, &this.progress), 0));
+        let in_full = || (bare_answer::in_full(bare, this.framing.fault(), &this.progress), 0);
+        let (text, mut sent) = this.substitute.take().unwrap_or_else(in_full);
         while let Some(rest) = text.get(sent..).filter(|rest| !rest.is_empty()) {
             match Pin::new(&mut this.stream).poll_write(context, rest) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

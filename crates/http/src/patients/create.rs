@@ -8,22 +8,23 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{
     Caller, Environment, IdempotencyKey, JsonPatient, KeyFormat, PatientId, PatientRegister, PatientRequest,
-    UnknownField, authenticate, create_patient, validate_patient,
+    create_patient, validate_patient,
 };
 
 use crate::answer_note::Note;
-use crate::client_address::client;
+use crate::patients::admission::{admit, after_authentication};
 use crate::patients::body::ReceivedBody;
 use crate::patients::ordered_failures::Simulated;
 use crate::patients::prefer::{PREFERENCE_APPLIED, STRICT, is_strict};
-use crate::patients::rate_limit::{Allowance, RateLimiter};
-use crate::patients::{bearer, body, content_type, created};
+use crate::patients::rate_limit::RateLimiter;
+use crate::patients::{body, content_type, created};
 use crate::problem::Problem;
 use intake_edge as edge;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// Unknown members that are compared with the fields that are missing: more than a patient of any other interface has.
+const UNKNOWN_EXPLAINED_MAX: usize = 64;
 
 /// Parameters of the handlers.
 type Parts = (Data<dyn PatientRegister>, Data<KeyFormat>, Data<Option<RateLimiter>>);
@@ -51,30 +52,11 @@ async fn answer(
     payload: Payload,
     (register, format, limiter): Parts,
 ) -> HttpResponse {
-    let headers = request.headers();
-    let key = match bearer::key(headers, &format) {
-        Ok(key) => key,
-        Err(problem) => return refuse(&problem, request, payload).await,
+    let serve = async |payload, caller: &Caller| {
+        serve(purpose, request, payload, register.as_ref(), caller, format.environment()).await
     };
-    let (digest, client) = (key.digest(), client(request));
-    let limited = limiter.as_ref().as_ref().map(|limiter| (limiter.policy(), limiter.take(&digest)));
-    let answer = match limited {
-        Some((_, Allowance { wait: Some(wait), .. })) => {
-            body::discard(request, payload).await;
-            Err(Problem::RateExceeded(wait))
-        }
-        _ => {
-            let caller = Caller { key: digest, address: client.address };
-            serve(purpose, request, payload, register.as_ref(), &caller, format.environment()).await
-        }
-    };
-    let mut response = answer.unwrap_or_else(|problem| problem.respond(headers));
-    Note::add_key(&mut response, (digest, client));
-    if let Some((policy, allowance)) = limited {
-        response.headers_mut().insert(RATE_LIMIT_POLICY, policy.clone());
-        response.headers_mut().insert(RATE_LIMIT, allowance.header());
-    }
-    if is_strict(headers) && was_judged(response.status()) {
+    let mut response = admit(request, payload, &format, limiter.as_ref().as_ref(), serve).await;
+    if is_strict(request.headers()) && was_judged(response.status()) {
         response.headers_mut().insert(PREFERENCE_APPLIED, STRICT);
     }
     response
@@ -83,12 +65,6 @@ async fn answer(
 /// Returns whether the members of the body were checked for an answer with this status.
 fn was_judged(status: StatusCode) -> bool {
     status.is_success() || status == StatusCode::UNPROCESSABLE_ENTITY
-}
-
-/// Refuses a request without looking at its body.
-pub(crate) async fn refuse(problem: &Problem, request: &HttpRequest, payload: Payload) -> HttpResponse {
-    body::discard(request, payload).await;
-    problem.respond(request.headers())
 }
 
 async fn serve(
@@ -110,22 +86,29 @@ async fn serve(
     };
     let now = edge::now();
     if !unknown.is_empty() && is_strict(headers) {
-        let unknown = unknown.into_iter().map(UnknownField::new).collect();
-        let problem = Problem::UnknownMembers(draft.validate(now).err(), unknown);
+        let problem = Problem::UnknownMembers(draft.validate(now).err(), JsonPatient::explain(&body, &unknown));
         return Err(after_authentication(register, caller, problem).await);
     }
+    let explained = |error| {
+        let first = unknown.get(..UNKNOWN_EXPLAINED_MAX).unwrap_or(&unknown);
+        Problem::from(error).with_unknown(|| JsonPatient::explain(&body, first))
+    };
     if purpose == Purpose::Validate {
-        validate_patient(register, caller, draft, now).await?;
+        validate_patient(register, caller, draft, now).await.map_err(explained)?;
         return Ok(HttpResponse::Ok().content_type("application/json").body(r#"{"data":null,"meta":{}}"#));
     }
     let simulated = Simulated::of(environment, idempotency_key.as_ref());
-    if let Some(problem) = simulated.and_then(Simulated::problem) {
-        validate_patient(register, caller, draft, now).await?;
-        return Err(problem);
+    if let Some((ordered, key)) = simulated.filter(|simulated| simulated.refuses()).zip(idempotency_key.as_ref()) {
+        validate_patient(register, caller, draft.clone(), now).await.map_err(explained)?;
+        if let Some(problem) = ordered.problem(&caller.key, key) {
+            let mut response = problem.respond(headers);
+            Note::mark_simulated(&mut response);
+            return Ok(response);
+        }
     }
     let id = PatientId::new(now, edge::random());
     let patient = PatientRequest { caller: *caller, draft, idempotency_key, id, now };
-    let created = create_patient(register, patient).await?;
+    let created = create_patient(register, patient).await.map_err(explained)?;
     if let Some(simulated) = simulated.filter(|_| !created.replayed()) {
         simulated.withhold_answer(request).await;
     }
@@ -158,12 +141,4 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
     let parse = |value: &HeaderValue| value.to_str().unwrap_or_default().parse();
     let key = value.map(parse).transpose();
     key.map_err(|reason| Problem::Malformed(format!("The header Idempotency-Key {reason}").into()))
-}
-
-/// The problem to answer a failed request with: its own, or only the key's if that is not active.
-async fn after_authentication(register: &dyn PatientRegister, caller: &Caller, problem: Problem) -> Problem {
-    match authenticate(register, caller).await {
-        Ok(_) => problem,
-        Err(refused) => refused.into(),
-    }
 }

@@ -1,9 +1,10 @@
 //! The answer of 201: the request's own values, its id, organisation and timestamps.
 
 use actix_web::HttpResponse;
-use intake_domain::{CreatedPatient, Field, Patient, timestamp};
+use intake_domain::{CreatedPatient, Doubt, Field, Patient, REPLAYED, timestamp};
 use uuid::fmt::Hyphenated;
 
+use crate::answer_note::Note;
 use crate::problem::Problem;
 
 /// The size of an ordinary answer, so that the buffer seldom grows.
@@ -13,10 +14,18 @@ const USUAL_SIZE: usize = 640;
 pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem> {
     let body = body(&created.patient()).map_err(|error| Problem::Unexpected(error.into()))?;
     let mut response = HttpResponse::Created();
-    if created.replayed() {
+    let fields: Vec<_> = if created.replayed() {
         response.insert_header(("Idempotent-Replayed", "true"));
+        vec![REPLAYED]
+    } else {
+        let patient = created.patient();
+        patient.details.doubts(patient.created_at).into_iter().map(Doubt::name).collect()
+    };
+    let mut response = response.content_type("application/json").body(body);
+    if !fields.is_empty() {
+        response.extensions_mut().insert(Note { fields, ..Note::default() });
     }
-    Ok(response.content_type("application/json").body(body))
+    Ok(response)
 }
 
 /// The patient's members: the id, the fields as they were sent, then what else the service adds.

@@ -1,5 +1,6 @@
 //! The operations on patients, from the headers and the body to the answer.
 
+pub(crate) mod admission;
 pub(crate) mod bearer;
 pub(crate) mod body;
 pub(crate) mod content_type;

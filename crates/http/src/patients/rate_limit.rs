@@ -63,6 +63,7 @@ impl std::error::Error for RateLimitError {}
 pub(crate) struct RateLimiter {
     /// The header `RateLimit-Policy`, which is the same for every request.
     policy: HeaderValue,
+    rate: Rate,
     buckets: TokenBuckets<KeyDigest>,
 }
 
@@ -73,6 +74,7 @@ impl RateLimiter {
         let policy = format!("\"default\";q={burst};w={}", burst.get().div_ceil(per_second.get()));
         Self {
             policy: header_value(policy),
+            rate,
             buckets: TokenBuckets::new(Duration::from_secs(1) / per_second.get(), burst),
         }
     }
@@ -80,6 +82,11 @@ impl RateLimiter {
     /// Takes a token from the key's bucket, if one is left.
     pub(crate) fn take(&self, key: &KeyDigest) -> Allowance {
         self.buckets.take(key)
+    }
+
+    /// The rate of every key.
+    pub(crate) fn rate(&self) -> Rate {
+        self.rate
     }
 
     /// The header `RateLimit-Policy`: `"default";q=1000;w=10`.

@@ -15,15 +15,15 @@ use crate::accounts::address::{is_anothers_address, lock_organisation, others_wi
 use crate::accounts::confirmation::{StoredProofs, assert_confirmed, lock_member, session_ended};
 use crate::accounts::proof::{ProvedBy, end_all_open, link, prove, remove_factors, remove_password, unlink};
 use crate::accounts::session_row::end_others;
+use crate::accounts::share::share_of;
 use crate::audit::log::record_in_all;
-use crate::database::connecting::share::Share;
 use crate::schema::{email_changes, members, memberships, password_resets, waiting_sign_ins};
 
 #[async_trait]
 impl AccountStore for PostgresMembers {
     async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError> {
         let (member, name, audit) = (member.clone(), name.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             lock_member(connection, id)?;
             for organisation in organisations_of(connection, id)? {
@@ -48,7 +48,7 @@ impl AccountStore for PostgresMembers {
     ) -> Result<EmailOutcome, StoreError> {
         let (id, email, audit) = (*member.id.as_uuid(), email.clone(), audit.clone());
         let (seen, new) = (seen.clone(), new.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             assert_confirmed(connection, &audit)?;
             let locked = lock_member(connection, id)?;
             match locked.as_ref().and_then(StoredProofs::password) {
@@ -80,7 +80,7 @@ impl AccountStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<(), StoreError> {
         let (member, subject, audit) = (member.clone(), subject.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             assert_confirmed(connection, &audit)?;
             link(connection, *member.id.as_uuid(), &subject, audit.confirmed_in.as_ref(), &audit)
         });
@@ -89,7 +89,7 @@ impl AccountStore for PostgresMembers {
 
     async fn confirm_address(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             lock_member(connection, id)?;
             remove_password(connection, id)?;
@@ -109,7 +109,7 @@ impl AccountStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<(), StoreError> {
         let (member, password, audit) = (member.clone(), password.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             put_password(connection, id, &password)?;

@@ -1,7 +1,6 @@
 //! Whether what a sign-in, a confirmation or a change is based on still holds: decided within its transaction, with the
-//! member's row locked. Whatever changes a password or a second factor locks that row first and ends sessions
-//! afterwards, so one of two comes first: the change, which refuses the other, or the other, whose session the change
-//! ends.
+//! member's row locked. A change of a password or a second factor locks that row, too: either the change commits first
+//! and this check fails, or this commits first and the change then ends its session.
 
 use diesel::dsl::exists;
 use diesel::pg::PgConnection;

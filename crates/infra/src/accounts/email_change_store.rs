@@ -30,7 +30,7 @@ impl EmailChangeStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<RequestEmailOutcome, StoreError> {
         let (member, email, link, audit) = (member.clone(), email.clone(), link.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             assert_confirmed(connection, &audit)?;
             if are_too_many(connection, &member, &audit)? {
                 return Ok(RequestEmailOutcome::TooManyLately);
@@ -77,7 +77,7 @@ impl EmailChangeStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<Option<EmailOutcome>, StoreError> {
         let (token, account, email, audit) = (*token, account.clone(), email.clone(), audit.clone());
-        let done = self.0.transaction(share_of(&self.0, *account.id.as_uuid()).await?, move |connection| {
+        let done = self.0.transaction(share_of(&self.0, account.id).await?, move |connection| {
             // As those do who end the link.
             lock_member(connection, *account.id.as_uuid())?;
             let open = email_changes::table

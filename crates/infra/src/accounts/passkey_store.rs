@@ -50,9 +50,7 @@ impl PasskeyStore for PostgresPasskeyStore {
     ) -> Result<AddPasskeyOutcome, StoreError> {
         let (member, passkey, audit) = (member.clone(), passkey.clone(), audit.clone());
         self.0
-            .run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
-                add(connection, &member, &passkey, &audit)
-            })
+            .run(share_of(&self.0, member.id).await?, move |connection| add(connection, &member, &passkey, &audit))
             .await
     }
 
@@ -63,7 +61,7 @@ impl PasskeyStore for PostgresPasskeyStore {
         audit: &AuditContext,
     ) -> Result<RemovePasskeyOutcome, StoreError> {
         let (member, digest, audit) = (member.clone(), *id.as_bytes(), audit.clone());
-        let removed = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let removed = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 let own = passkeys::table.find(digest.as_slice()).filter(passkeys::member_id.eq(member.id.as_uuid()));
@@ -109,7 +107,7 @@ impl PasskeyStore for PostgresPasskeyStore {
     ) -> Result<CodeOutcome, StoreError> {
         let (challenge, passkey, session, audit) = (*challenge, *passkey, session.clone(), audit.clone());
         self.0
-            .run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
+            .run(share_of(&self.0, session.member_id).await?, move |connection| {
                 sign_in(connection, &challenge, &passkey, &session, &audit)
             })
             .await

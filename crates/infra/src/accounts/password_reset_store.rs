@@ -34,7 +34,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<IssueOutcome, StoreError> {
         let (member, reset, audit) = (member.clone(), reset.clone(), audit.clone());
-        let done = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             let (id, organisation) = (*member.id.as_uuid(), *member.organisation_id.as_uuid());
             let issued_by = match &audit.actor {
                 Actor::Member { id, .. } => Some((*id.as_uuid(), organisation)),
@@ -77,7 +77,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<Option<Account>, StoreError> {
         let (id, reset, audit) = (*member.as_uuid(), reset.clone(), audit.clone());
-        let found = self.0.transaction(share_of(&self.0, id).await?, move |connection| {
+        let found = self.0.transaction(share_of(&self.0, member).await?, move |connection| {
             let found = members::table.find(id).select(AccountRow::as_select());
             let found = found.for_update().first(connection).optional()?;
             let Some(account) = found else { return Ok(None) };
@@ -123,7 +123,7 @@ impl PasswordResetStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<PasswordResetOutcome, StoreError> {
         let (token, account, password, audit) = (*token, account.clone(), password.clone(), audit.clone());
-        let done = self.0.transaction(share_of(&self.0, *account.id.as_uuid()).await?, move |connection| {
+        let done = self.0.transaction(share_of(&self.0, account.id).await?, move |connection| {
             let id = *account.id.as_uuid();
             lock_member(connection, id)?;
             let own = password_resets::table

@@ -41,8 +41,9 @@ impl SecondFactorStore for PostgresMembers {
         session: &TokenDigest,
         secret: &TotpSecret,
     ) -> Result<Option<TotpSecret>, StoreError> {
+        let share = share_of(&self.0, member).await?;
         let (member, session, secret) = (*member.as_uuid(), *session.as_bytes(), secret.clone());
-        let offered = self.0.transaction(share_of(&self.0, member).await?, move |connection| {
+        let offered = self.0.transaction(share, move |connection| {
             let is_on = members::table.find(member).select(members::totp_secret.is_not_null());
             if is_on.first::<bool>(connection).optional()? != Some(false) {
                 return Ok(None);
@@ -67,7 +68,7 @@ impl SecondFactorStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, factor, audit) = (member.clone(), factor.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             let (secret, session) = (factor.secret.as_bytes(), audit.confirmed_in.map(|token| *token.as_bytes()));
@@ -98,7 +99,7 @@ impl SecondFactorStore for PostgresMembers {
 
     async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             let is_own = matches!(&audit.actor, Actor::Member { id: actor, .. } if *actor == member.id);
@@ -135,7 +136,7 @@ impl SecondFactorStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<SecondFactorOutcome, StoreError> {
         let (member, codes, audit) = (member.clone(), codes.to_vec(), audit.clone());
-        let done = self.0.transaction(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             // Locked, so that two windows cannot both add their codes.

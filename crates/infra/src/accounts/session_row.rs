@@ -160,7 +160,7 @@ impl SessionRow {
 pub(crate) struct HolderRow {
     #[diesel(embed)]
     account: AccountRow,
-    organisation_id: Option<Uuid>,
+    pub(crate) organisation_id: Option<Uuid>,
     #[diesel(select_expression = has_second_factor(), select_expression_type = has_second_factor)]
     has_second_factor: bool,
     confirmed_at: Option<OffsetDateTime>,

@@ -12,11 +12,12 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::audit::row::EntryRow;
+use crate::audit::selection::of_person;
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
 use crate::database::schema::grants::RECORDABLE;
-use crate::schema::{audit_entries, members, memberships};
+use crate::schema::{audit_entries, memberships, organisations};
 
 /// The port [`AuditLog`] over PostgreSQL.
 pub struct PostgresAuditLog(Database);
@@ -96,7 +97,7 @@ fn entries(
     Ok((rows, last.filter(|_| !is_enough).map(|(_, id)| id)))
 }
 
-/// The organisation's entries of these days and this key, from the one beside which they begin.
+/// Entries of this organisation, period and key, starting at the cursor.
 fn in_order(
     organisation: Uuid,
     filter: &EntryFilter,
@@ -139,23 +140,10 @@ fn fitting(
         let names: Vec<_> = kind.actions().map(Action::as_str).collect();
         fitting = fitting.filter(audit_entries::action.eq_any(names));
     }
-    if let Some(person) = &filter.person {
-        let pattern = format!("%{}%", literal(person));
-        // By the name and address of today, too. A query of its own, because Citus keeps members on another node.
-        let people = members::table
-            .inner_join(memberships::table)
-            .filter(memberships::organisation_id.eq(organisation))
-            .filter(members::name.ilike(pattern.clone()).or(members::email.ilike(pattern.clone())));
-        let people: Vec<Option<Uuid>> = people.select(members::id.nullable()).load(connection)?;
-        let is_named = audit_entries::actor
-            .ilike(pattern.clone())
-            .or(audit_entries::actor_email.ilike(pattern.clone()))
-            .or(audit_entries::operator.ilike(pattern.clone()))
-            .or(audit_entries::actor_id.eq_any(people))
-            .or(audit_entries::subject.ilike(pattern));
-        fitting = fitting.filter(is_named);
+    match &filter.person {
+        Some(person) => of_person(connection, Some(organisation), person, fitting),
+        None => Ok(fitting),
     }
-    Ok(fitting)
 }
 
 /// The organisation's entries of an action that were recorded after this moment.
@@ -166,11 +154,6 @@ pub(crate) fn recorded_since(organisation: Uuid, action: Action, since: OffsetDa
         .filter(audit_entries::organisation_id.eq(organisation))
         .filter(audit_entries::action.eq(name))
         .filter(audit_entries::at.gt(since))
-}
-
-/// A text for a pattern, in which it stands for itself.
-pub(crate) fn literal(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
 /// Adds the entry of a change, within its transaction. Adding it twice leaves one entry.
@@ -207,6 +190,17 @@ pub(crate) fn record_in_all(
     let own = memberships::table.filter(memberships::member_id.eq(member)).order(memberships::organisation_id);
     let organisations: Vec<Uuid> = own.select(memberships::organisation_id).load(connection)?;
     organisations.into_iter().try_for_each(|organisation| record(connection, organisation, action, subject, audit))
+}
+
+/// Records, in each organisation, what was done to the register as a whole.
+pub(crate) fn record_in_each(
+    connection: &mut PgConnection,
+    action: Action,
+    subject: &str,
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    let all: Vec<Uuid> = organisations::table.select(organisations::id).order(organisations::id).load(connection)?;
+    all.into_iter().try_for_each(|organisation| record(connection, organisation, action, subject, audit))
 }
 
 /// Returns whether the entry of this change is stored: by an earlier run that was committed and whose answer was lost.
@@ -260,15 +254,12 @@ fn add(
     };
     let reason = operator.map(|operator| operator.reason.as_str()).filter(|reason| !reason.is_empty());
     // On Citus only the node that holds the entry knows its number.
-    let (own, number) = if is_spread(connection)? {
-        ("organisation_id", ", feed_number(organisation_id) FROM organisation_states WHERE organisation_id = $1")
-    } else {
-        ("$1", "")
-    };
-    let numbered = if number.is_empty() { "" } else { ", recorded_in" };
+    let number = ", feed_number(organisation_id) FROM organisation_states WHERE organisation_id = $1";
+    let (own, numbered, number) =
+        if is_spread(connection)? { ("organisation_id", ", recorded_in", number) } else { ("$1", "", "") };
     let add = format!(
         "INSERT INTO audit_entries ({RECORDABLE}{numbered})
-            SELECT {own}, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15{number} ON CONFLICT DO NOTHING"
+            SELECT {own}, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16{number} ON CONFLICT DO NOTHING"
     );
     let (member_id, member_email) = member.unzip();
     diesel::sql_query(add)
@@ -287,6 +278,7 @@ fn add(
         .bind::<Nullable<SqlUuid>, _>(details.replaced_key.map(|key| *key.as_uuid()))
         .bind::<Nullable<Timestamptz>, _>(details.key_expires_at)
         .bind::<Nullable<Binary>, _>(details.idempotency_digest.as_ref().map(IdempotencyDigest::as_bytes))
+        .bind::<Nullable<Text>, _>(details.role)
         .execute(connection)
         .map(drop)
 }

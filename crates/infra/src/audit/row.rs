@@ -1,7 +1,9 @@
 //! An entry of the audit log as PostgreSQL holds it.
 
 use diesel::prelude::*;
-use intake_domain::{AuditDetails, AuditEntry, AuditedKey, MemberId, OrganisationId, RecordedAction, RecordedActor};
+use intake_domain::{
+    AuditDetails, AuditEntry, AuditedKey, MemberId, OrganisationId, RecordedAction, RecordedActor, Role,
+};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -27,12 +29,14 @@ pub(super) struct EntryRow {
     replaced_key_id: Option<Uuid>,
     key_expires_at: Option<OffsetDateTime>,
     idempotency_digest: Option<Vec<u8>>,
+    role: Option<String>,
 }
 
 impl EntryRow {
     pub(super) fn into_entry(self, organisation_id: OrganisationId) -> AuditEntry {
         let Self { id, at, recorded_in: number, action, actor, actor_id, actor_email, operator, subject, .. } = self;
-        let Self { address, reason, key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest, .. } = self;
+        let Self { address, reason, key_id, key_hint, replaced_key_id, key_expires_at, .. } = self;
+        let Self { idempotency_digest, role, .. } = self;
         let action = RecordedAction::named(action);
         let actor = match (operator, actor) {
             (Some(name), _) => RecordedActor::Operator(Some(name)),
@@ -44,6 +48,7 @@ impl EntryRow {
             replaced_key: replaced_key_id.map(Into::into),
             key_expires_at,
             idempotency_digest: idempotency_digest.and_then(|digest| digest.try_into().ok()),
+            role: role.and_then(|role| role.parse().ok()).map(Role::as_str),
         };
         AuditEntry { id: id.into(), at, number, action, actor, subject, address, reason, key, details, organisation_id }
     }

@@ -25,6 +25,11 @@ pub(super) struct Account {
 }
 
 impl Account {
+    /// The user and group, if they are not our own.
+    pub(super) fn ids(self) -> Option<(u32, u32)> {
+        self.other
+    }
+
     /// Our own account; as root, the owner of the data in this folder, else an unprivileged account. Only Linux lets a
     /// thread of root's take on the rights of another account.
     pub(super) fn for_server(folder: &Path) -> Result<Self, EmbeddedError> {

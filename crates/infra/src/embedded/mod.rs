@@ -2,6 +2,7 @@
 //! when the last one has ended, even if any of the processes is killed. Needs only PostgreSQL's programs.
 
 mod account;
+mod base_backup;
 mod error;
 mod install;
 pub(crate) mod prepare;
@@ -23,6 +24,7 @@ use crate::database::connecting::url::DatabaseUrl;
 use crate::vital_thread::{Pulse, spawn_vital};
 use account::Account;
 pub use account::become_owner;
+pub use base_backup::{BaseBackupError, BaseBackupSource};
 pub use error::EmbeddedError;
 pub use install::{InstallCommand, Packages};
 use programs::Programs;

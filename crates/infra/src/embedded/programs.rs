@@ -65,6 +65,10 @@ impl Programs {
         self.folder.join("initdb")
     }
 
+    pub(super) fn base_backup(&self) -> PathBuf {
+        self.folder.join("pg_basebackup")
+    }
+
     fn in_folder(folder: PathBuf) -> Option<Self> {
         if !folder.join("initdb").is_file() {
             return None;

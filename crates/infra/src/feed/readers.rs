@@ -46,6 +46,15 @@ const MAY_READ: &str = "SELECT to_regclass('patients_v1') IS NOT NULL AS is_migr
     coalesce(has_table_privilege(to_regclass('patients_v1'), 'SELECT'), false)
     AND coalesce(has_function_privilege(to_regprocedure('feed_open(uuid, uuid, uuid)'), 'EXECUTE'), false) AS may_read";
 
+/// Answer to [`MAY_READ`].
+#[derive(QueryableByName)]
+pub(crate) struct Rights {
+    #[diesel(sql_type = Bool)]
+    is_migrated: bool,
+    #[diesel(sql_type = Bool)]
+    pub(crate) may_read: bool,
+}
+
 #[derive(QueryableByName)]
 struct Named {
     #[diesel(sql_type = Text)]
@@ -144,17 +153,14 @@ impl Reader {
 
 /// Refuses a database without the views, and a role that may not read.
 pub fn assert_reader(url: &DatabaseUrl) -> Result<(), SchemaError> {
-    #[derive(QueryableByName)]
-    struct Found {
-        #[diesel(sql_type = Bool)]
-        is_migrated: bool,
-        #[diesel(sql_type = Bool)]
-        may_read: bool,
+    match may_read(&mut connect(url)?).map_err(failed)? {
+        Rights { is_migrated: false, .. } => Err(SchemaError::Unmigrated),
+        Rights { may_read: false, .. } => Err(SchemaError::NoReader),
+        Rights { .. } => Ok(()),
     }
+}
 
-    match diesel::sql_query(MAY_READ).get_result(&mut connect(url)?).map_err(failed)? {
-        Found { is_migrated: false, .. } => Err(SchemaError::Unmigrated),
-        Found { may_read: false, .. } => Err(SchemaError::NoReader),
-        Found { .. } => Ok(()),
-    }
+/// Asks what the connected role may read, whatever it may do otherwise.
+pub(crate) fn may_read(connection: &mut PgConnection) -> QueryResult<Rights> {
+    diesel::sql_query(MAY_READ).get_result(connection)
 }

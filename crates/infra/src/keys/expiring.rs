@@ -1,5 +1,5 @@
 //! Finds keys that will expire soon, work until then and have no replacement that works: each once, however many
-//! instances look for them.
+//! instances look for them, and those of an organisation once a day.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
@@ -39,6 +39,8 @@ fn claim_part(
         "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND ($3 IS NULL OR organisation_id = ANY ($3))
             AND NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
                 AND new.replaces = key.id AND {} IS NULL)
+            AND NOT EXISTS (SELECT FROM api_keys AS told WHERE told.organisation_id = key.organisation_id
+                AND told.expiry_announced_at > $1 - interval '1 day')
          ORDER BY expires_at LIMIT {CLAIMED_MAX}",
         refusal_of("new", "$1")
     );
@@ -54,7 +56,7 @@ fn claim_part(
     let mark = format!(
         "UPDATE api_keys AS key SET expiry_announced_at = $1 FROM organisations AS organisation
          WHERE organisation.id = key.organisation_id AND key.organisation_id = ANY ($3) AND key.id = ANY ($4) AND {ends_soon}
-         RETURNING key.organisation_id, organisation.name AS organisation_name, key.name, key.hint, key.expires_at"
+         RETURNING key.organisation_id, key.id, organisation.name AS organisation_name, key.name, key.hint, key.expires_at"
     );
     let claimed = diesel::sql_query(mark)
         .bind::<Timestamptz, _>(now)
@@ -62,7 +64,9 @@ fn claim_part(
         .bind::<Array<SqlUuid>, _>(organisations)
         .bind::<Array<SqlUuid>, _>(keys)
         .load::<Claimed>(connection)?;
-    Ok(claimed.into_iter().map(ExpiringKey::from).collect())
+    let mut claimed: Vec<_> = claimed.into_iter().map(ExpiringKey::from).collect();
+    claimed.sort_by_key(|key| (key.organisation_id, key.expires_at));
+    Ok(claimed)
 }
 
 #[derive(QueryableByName)]
@@ -77,6 +81,8 @@ struct Found {
 struct Claimed {
     #[diesel(sql_type = SqlUuid)]
     organisation_id: Uuid,
+    #[diesel(sql_type = SqlUuid)]
+    id: Uuid,
     #[diesel(sql_type = Text)]
     organisation_name: String,
     #[diesel(sql_type = Text)]
@@ -89,7 +95,7 @@ struct Claimed {
 
 impl From<Claimed> for ExpiringKey {
     fn from(claimed: Claimed) -> Self {
-        let Claimed { organisation_id, organisation_name, name, hint, expires_at } = claimed;
-        Self { organisation_id: organisation_id.into(), organisation_name, name, hint, expires_at }
+        let Claimed { organisation_id, id, organisation_name, name, hint, expires_at } = claimed;
+        Self { organisation_id: organisation_id.into(), id: id.into(), organisation_name, name, hint, expires_at }
     }
 }

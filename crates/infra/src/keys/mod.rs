@@ -8,16 +8,22 @@ mod allowed_networks_store;
 mod description;
 pub(crate) mod directory;
 mod expiring;
+mod habit;
+mod known;
 mod list;
 mod named;
 pub(crate) mod network_sql;
+mod only_refused;
 mod pause;
 mod revoke;
+mod search;
 pub(crate) mod status;
 pub(crate) mod store;
 mod unusual;
 
-pub use activity::{KeyUsage, KeyUseWriter, KeyUses, PostgresKeyActivity, key_usage};
+pub use activity::{
+    KeyUsage, KeyUseWriter, KeyUses, OwnedKey, PostgresKeyActivity, RefusedRequest, key_usage, refused_requests,
+};
 pub use directory::KeyDirectory;
 pub use revoke::revoke_all_keys;
 pub use store::PostgresKeyStore;

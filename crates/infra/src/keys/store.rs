@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use diesel::data_types::PgInterval;
 use diesel::prelude::*;
+use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
     ACTIVE_KEYS_MAX, Actor, AddKeyOutcome, AuditContext, AuditDetails, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest,
-    KeyHolder, KeyPlace, KeyStore, NewKey, OrganisationId, StoreError,
+    KeyHolder, KeyPlace, KeyStore, NewKey, OrganisationId, Replacement, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -19,7 +20,7 @@ use crate::database::connecting::share::Share;
 use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
-use crate::keys::network_sql::{read, stored};
+use crate::keys::network_sql::{Stored, read, stored};
 use crate::keys::status::refusal;
 use crate::organisations::{age_of, locked_state};
 use crate::schema::api_keys;
@@ -87,30 +88,12 @@ fn add_key(
     is_spread: bool,
 ) -> QueryResult<AddKeyOutcome> {
     assert_manages_keys(connection, *key.organisation_id.as_uuid(), audit)?;
-    let Some(organisation) = locked_state(connection, *key.organisation_id.as_uuid())? else {
-        return Ok(AddKeyOutcome::NoSuchOrganisation);
+    if let Some(refused) = refused_by_organisation(connection, key)? {
+        return Ok(refused);
+    }
+    let Some((note, networks)) = inherited(connection, key, audit)? else {
+        return Ok(AddKeyOutcome::NothingToReplace);
     };
-    if organisation.closed_at.is_some() {
-        return Ok(AddKeyOutcome::OrganisationClosed);
-    }
-    if organisation.suspended_at.is_some() {
-        return Ok(AddKeyOutcome::OrganisationSuspended);
-    }
-    let limit = age_of(organisation.key_days_max);
-    if let Some(age) = limit.filter(|age| !age.allows(key.created_at, key.expires_at)) {
-        return Ok(AddKeyOutcome::TooLong(age));
-    }
-    // What people know about a key holds for its replacement, and so does where it is accepted from.
-    let (mut note, mut networks) = (None::<String>, stored(&key.allowed_networks));
-    if let Some(replacement) = key.replaces {
-        let replaced = api_keys::table
-            .find((key.organisation_id.as_uuid(), replacement.key.as_uuid()))
-            .filter(refusal(audit.at).is_null());
-        match replaced.select((api_keys::note, api_keys::allowed_networks)).first(connection).optional()? {
-            Some(found) => (note, networks) = found,
-            None => return Ok(AddKeyOutcome::NothingToReplace),
-        }
-    }
     if matches!(audit.actor, Actor::Member { .. }) && others_of_the_day(connection, key)? >= i64::from(KEYS_PER_DAY_MAX)
     {
         return Ok(AddKeyOutcome::TooManyToday);
@@ -139,13 +122,10 @@ fn add_key(
         if is_spread {
             directory::write(connection, key)?;
         }
-        let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
-        let details = AuditDetails {
-            replaced_key: key.replaces.map(|replacement| replacement.key),
-            key_expires_at: key.expires_at,
-            idempotency_digest: None,
-        };
-        record_made_key(connection, *key.organisation_id.as_uuid(), &subject, &audited, &details, audit)?;
+        if let Some(replacement) = key.replaces {
+            end_by(connection, key, replacement)?;
+        }
+        record_added(connection, key, &subject, audit)?;
         return Ok(AddKeyOutcome::Added);
     }
     // The row is this very key if an earlier run of this work was committed and its answer lost.
@@ -153,6 +133,54 @@ fn add_key(
     let same = same.filter(api_keys::digest.eq(digest));
     let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
     Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
+}
+
+/// Returns why the organisation, which gets locked, may not have this key.
+fn refused_by_organisation(connection: &mut PgConnection, key: &NewKey) -> QueryResult<Option<AddKeyOutcome>> {
+    let Some(organisation) = locked_state(connection, *key.organisation_id.as_uuid())? else {
+        return Ok(Some(AddKeyOutcome::NoSuchOrganisation));
+    };
+    if organisation.closed_at.is_some() {
+        return Ok(Some(AddKeyOutcome::OrganisationClosed));
+    }
+    if organisation.suspended_at.is_some() {
+        return Ok(Some(AddKeyOutcome::OrganisationSuspended));
+    }
+    let limit = age_of(organisation.key_days_max).filter(|age| !age.allows(key.created_at, key.expires_at));
+    Ok(limit.map(AddKeyOutcome::TooLong))
+}
+
+/// The note and the networks of a key: what people know about a key holds for its replacement, and so does where it is
+/// accepted from. None: the key that it would replace is not active.
+fn inherited(
+    connection: &mut PgConnection,
+    key: &NewKey,
+    audit: &AuditContext,
+) -> QueryResult<Option<(Option<String>, Stored)>> {
+    let Some(replacement) = key.replaces else { return Ok(Some((None, stored(&key.allowed_networks)))) };
+    let replaced = api_keys::table.find((key.organisation_id.as_uuid(), replacement.key.as_uuid()));
+    let active = replaced.filter(refusal(audit.at).is_null());
+    active.select((api_keys::note, api_keys::allowed_networks)).first(connection).optional()
+}
+
+/// Sets the latest end of the replaced key, which the service's role cannot do itself.
+fn end_by(connection: &mut PgConnection, new: &NewKey, replacement: Replacement) -> QueryResult<()> {
+    diesel::sql_query("SELECT end_replaced_key_by($1, $2, $3)")
+        .bind::<SqlUuid, _>(new.organisation_id.as_uuid())
+        .bind::<SqlUuid, _>(replacement.key.as_uuid())
+        .bind::<Timestamptz, _>(replacement.ends_by)
+        .execute(connection)
+        .map(drop)
+}
+
+fn record_added(connection: &mut PgConnection, key: &NewKey, subject: &str, audit: &AuditContext) -> QueryResult<()> {
+    let audited = AuditedKey { id: key.id, hint: key.hint.clone() };
+    let details = AuditDetails {
+        replaced_key: key.replaces.map(|replacement| replacement.key),
+        key_expires_at: key.expires_at,
+        ..AuditDetails::default()
+    };
+    record_made_key(connection, *key.organisation_id.as_uuid(), subject, &audited, &details, audit)
 }
 
 /// Returns how many other keys the members of the organisation made within a day.

@@ -1,12 +1,12 @@
-//! Finds busy keys that have fallen silent or are refused more often than usual, each once, however many instances look
-//! for them. All moments are the database's.
+//! Finds keys that have fallen silent, are refused more often than usual or altogether, each once, however many
+//! instances look for them. All moments are the database's.
 
 use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Bool, Date as SqlDate, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
-    ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, StoreError,
-    USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
+    ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES,
+    StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
 use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
@@ -14,6 +14,8 @@ use uuid::Uuid;
 use crate::database::cluster::parts::{Part, of_each_part};
 use crate::database::connecting::clock;
 use crate::keys::PostgresKeyStore;
+use crate::keys::habit::{habit, is_in_part};
+use crate::keys::only_refused::NIGHT;
 use crate::keys::status::refusal_at;
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
@@ -40,8 +42,11 @@ impl UnusualKeyStore for PostgresKeyStore {
             // One instance at a time, because the row of the watch is locked first. A look that fails does not count.
             connection.transaction(|connection| {
                 let look = Look::begin(connection, part, is_cut_off)?;
-                let mut found = if is_used { look.claim(connection, Kind::Silent)? } else { vec![] };
-                found.extend(look.claim(connection, Kind::Refused)?);
+                // First, because a key that got this news is not silent as well.
+                let mut found = look.claim(connection, Kind::Refused)?;
+                if is_used {
+                    found.extend(look.claim(connection, Kind::Silent)?);
+                }
                 Ok(found)
             })
         })
@@ -102,22 +107,36 @@ impl Kind {
     /// silence asks for `$4`, since when there was no break.
     fn is_unusual(self) -> String {
         match self {
-            // One day more, because days apart are up to a day longer in hours.
+            // One day more, because days apart are up to a day longer in hours. A mail about refusals says as much.
             Self::Silent => format!(
                 "used.last_used_at BETWEEN $1 - interval '{USUAL_DAYS} days' AND $1 - interval '2 days'
-                 AND greatest(used.last_used_at, used.resumed_at, $4) < $1 - (habit.days_apart + 1) * interval '1 day'"
+                 AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
+                 AND coalesce(used.refusals_announced_at, '-infinity')
+                    <= greatest(used.last_used_at, $1 - interval '{} hours')
+                 AND greatest(used.last_used_at, used.resumed_at, $4) < $1 - (habit.days_apart + 1) * interval '1 day'",
+                REFUSALS_ANNOUNCED_EVERY.whole_hours()
             ),
             // While a key was paused, all its requests were refused.
             Self::Refused => format!(
                 "coalesce(used.resumed_at, '-infinity') < $1 - interval '2 days'
-                 AND {REFUSED_MIN} <= (SELECT sum(late.count) FROM key_answers AS late
+                 AND {ONLY_REFUSED_MIN} <= (SELECT sum(late.count) FROM key_answers AS late
                     WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.day >= $2 - 1
                         AND late.field = '' AND late.status BETWEEN 400 AND 499 AND {})
-                 AND habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)",
-                is_in_part("late")
+                 AND (habit.only_refused >= {ONLY_REFUSED_MIN} AND {}
+                    OR habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)
+                        AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS})",
+                is_in_part("late"),
+                creates_usually()
             ),
         }
     }
+}
+
+/// Condition that a key created patients on most days and none for a night, because a day of UTC begins while clinics
+/// are open. `$1` is now.
+fn creates_usually() -> String {
+    let night = NIGHT.whole_hours();
+    format!("habit.created_days >= {BUSY_DAYS} AND used.last_used_at <= $1 - interval '{night} hours'")
 }
 
 /// One look at a part.
@@ -182,20 +201,26 @@ impl<'a> Look<'a> {
         let (is_news, is_unusual) = (kind.is_news(), kind.is_unusual());
         let find = format!(
             "SELECT key.organisation_id, organisation.name AS organisation_name, key.id, key.name, key.hint,
-                used.last_used_at, habit.used_days, habit.days_apart, habit.refused_lately, habit.refused_before
+                used.last_used_at, habit.used_days, habit.days_apart, habit.refused_lately, habit.refused_before,
+                CASE WHEN {} THEN habit.only_refused ELSE 0 END AS only_refused,
+                (SELECT named.field FROM key_answers AS named
+                    WHERE named.organisation_id = key.organisation_id AND named.key_id = key.id AND named.day >= $2 - 1
+                        AND named.field <> '' AND {} GROUP BY named.field ORDER BY sum(named.count) DESC, named.field
+                    LIMIT 1) AS field
              FROM api_keys AS key
              JOIN organisations AS organisation ON organisation.id = key.organisation_id
              JOIN key_uses AS used ON used.organisation_id = key.organisation_id AND used.key_id = key.id
              CROSS JOIN LATERAL ({habit}) AS habit
              WHERE {} IS NULL
                 AND used.last_used_at IS NOT NULL AND {is_news} AND {is_unusual}
-                AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
                 AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
                     AND new.replaces = key.id AND new.revoked_at IS NULL AND {})
                 AND NOT EXISTS (SELECT 1 FROM key_uses AS other WHERE other.organisation_id = key.organisation_id
                     AND other.{column} > $1 - interval '{} hours' AND {})
                 AND {} AND {}
              ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}",
+            creates_usually(),
+            is_in_part("named"),
             refusal_at("$1"),
             is_in_part("new"),
             NEWS_EVERY.whole_hours(),
@@ -212,37 +237,6 @@ impl<'a> Look<'a> {
             Kind::Refused => find.load(connection),
         }
     }
-}
-
-/// Condition that a row is of the part. Citus asks one node only if that is said of every table.
-fn is_in_part(table: &str) -> String {
-    format!("($3 IS NULL OR {table}.organisation_id = ANY ($3))")
-}
-
-/// Returns what is usual for a key. `$2` is today, which like yesterday is no usual day of refusals. Answers with a
-/// status of 500 and more are failures of the service, of which its operator hears.
-fn habit() -> String {
-    format!(
-        "SELECT count(*) FILTER (WHERE accepted > 0 AND day BETWEEN $2 - {USUAL_DAYS} AND $2 - 1) AS used_days,
-            coalesce(sum(accepted), 0) AS accepted,
-            coalesce(max(days_apart), 1)::bigint AS days_apart,
-            coalesce(max(refused) FILTER (WHERE day >= $2 - 1), 0)::bigint AS refused_lately,
-            coalesce(max(refused) FILTER (WHERE day < $2 - 1), 0)::bigint AS refused_before
-        FROM (
-            SELECT day, accepted, refused, CASE WHEN accepted > 0 THEN
-                day - lag(day) OVER (PARTITION BY organisation_id, accepted > 0 ORDER BY day) END AS days_apart
-            FROM (
-                SELECT answer.organisation_id, answer.day,
-                    coalesce(sum(answer.count) FILTER (WHERE answer.status BETWEEN 200 AND 299), 0) AS accepted,
-                    coalesce(sum(answer.count) FILTER (WHERE answer.status BETWEEN 400 AND 499), 0) AS refused
-                FROM key_answers AS answer
-                WHERE answer.organisation_id = key.organisation_id AND answer.key_id = key.id AND answer.field = ''
-                    AND answer.day > $2 - 2 - {USUAL_DAYS} AND {}
-                GROUP BY answer.organisation_id, answer.day
-            ) AS counts
-        ) AS days",
-        is_in_part("answer")
-    )
 }
 
 #[derive(QueryableByName)]
@@ -273,15 +267,20 @@ struct Found {
     refused_lately: i64,
     #[diesel(sql_type = BigInt)]
     refused_before: i64,
+    #[diesel(sql_type = BigInt)]
+    only_refused: i64,
+    #[diesel(sql_type = Nullable<Text>)]
+    field: Option<String>,
 }
 
 impl Found {
     fn into_unusual(self, kind: Kind) -> UnusualKey {
         let Self { organisation_id, organisation_name, id, name, hint, .. } = self;
         let Self { last_used_at, used_days, days_apart, refused_lately: lately, refused_before: before, .. } = self;
-        let change = match kind {
-            Kind::Silent => UnusualUse::Silent { last_used_at, used_days, days_apart },
-            Kind::Refused => UnusualUse::Refused { lately, before },
+        let change = match (kind, self.only_refused) {
+            (Kind::Silent, _) => UnusualUse::Silent { last_used_at, used_days, days_apart },
+            (Kind::Refused, 0) => UnusualUse::Refused { lately, before },
+            (Kind::Refused, refused) => UnusualUse::OnlyRefused { last_used_at, refused, field: self.field },
         };
         UnusualKey { organisation_id: organisation_id.into(), organisation_name, id: id.into(), name, hint, change }
     }

@@ -44,10 +44,7 @@ impl SmtpMailer {
         self.0.close();
         let left = self.0.wait_until_done(limit);
         if left > 0 {
-            tracing::warn!(
-                left,
-                "mails are lost, because the mail server did not take them before the service stopped"
-            );
+            tracing::warn!(left, "mails are lost: the mail server did not accept them before the service stopped");
         }
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, Actor, AuditContext, EmailAddress, FirstStep, Guest, INVITATIONS_PER_HOUR_MAX,
+    Account, Action, Actor, AuditContext, AuditDetails, EmailAddress, FirstStep, Guest, INVITATIONS_PER_HOUR_MAX,
     INVITATIONS_TO_ONE_MAX, Invitation, InvitationStore, InviteOutcome, JoinOutcome, LinkDelivery, NewCredential,
     NewInvitation, NewMember, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX, PasswordHash, StoreError,
     TokenDigest, WithdrawOutcome,
@@ -20,8 +20,8 @@ use crate::accounts::permission::may_administer;
 use crate::accounts::proof::{link, take_over};
 use crate::accounts::row::{has_second_factor, unreadable};
 use crate::accounts::session_row::{await_code, insert_session, is_started};
-use crate::accounts::share::share_of;
-use crate::audit::log::{literal, record, recorded_since};
+use crate::audit::log::{record, record_details, recorded_since};
+use crate::audit::selection::literal;
 use crate::database::connecting::share::Share;
 use crate::diesel_errors::is_foreign_key_violation;
 use crate::members::joining::{NotJoined, OpenInvitationRow, accept, end_all_to, folded, open};
@@ -33,47 +33,7 @@ impl InvitationStore for PostgresMembers {
     async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError> {
         let (invitation, audit) = (invitation.clone(), audit.clone());
         let done = self.0.run(Share::Of(*invitation.organisation_id.as_uuid()), move |connection| {
-            let organisation = *invitation.organisation_id.as_uuid();
-            let invited_by = match &audit.actor {
-                Actor::Member { id, .. } => Some(*id.as_uuid()),
-                Actor::Operator(_) | Actor::Stranger => None,
-            };
-            let stored = connection.transaction(|connection| {
-                if !may_administer(connection, organisation, &audit)? {
-                    return Ok(InviteOutcome::NotAdministrator);
-                }
-                // Exclusively: of two invitations to one address at the same moment, the later one ends the earlier.
-                match whole::locked_exclusively(connection, organisation)? {
-                    None => return Ok(InviteOutcome::NoSuchOrganisation),
-                    Some(found) if found.closed_at.is_some() => return Ok(InviteOutcome::OrganisationClosed),
-                    Some(_) => {}
-                }
-                if matches!(audit.actor, Actor::Member { .. })
-                    && are_too_many(connection, organisation, &invitation.email, &audit)?
-                {
-                    return Ok(InviteOutcome::TooManyLately);
-                }
-                // A guest who joins at this very moment is missed.
-                if is_anothers_address(connection, organisation, Uuid::nil(), &invitation.email.folded())? {
-                    return Ok(InviteOutcome::AlreadyMember);
-                }
-                end_all_to(connection, organisation, &invitation.email.folded())?;
-                let row = (
-                    invitations::token_digest.eq(invitation.token.as_bytes().as_slice()),
-                    invitations::organisation_id.eq(organisation),
-                    invitations::email.eq(invitation.email.as_str()),
-                    invitations::role.eq(invitation.role.as_str()),
-                    invitations::is_mailed.eq(invitation.delivery == LinkDelivery::Mailed),
-                    invitations::expires_at.eq(invitation.expires_at),
-                    invitations::invited_by.eq(invited_by),
-                );
-                diesel::insert_into(invitations::table).values(row).on_conflict_do_nothing().execute(connection)?;
-                if people(connection, organisation, audit.at)? > i64::from(PEOPLE_MAX) {
-                    return Err(diesel::result::Error::RollbackTransaction);
-                }
-                record(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &audit)?;
-                Ok(InviteOutcome::Invited)
-            });
+            let stored = connection.transaction(|connection| invite(connection, &invitation, &audit));
             // Errors are sorted outside the transaction, which an error must end.
             match stored {
                 Err(error) if is_foreign_key_violation(&error) => Ok(InviteOutcome::NoSuchOrganisation),
@@ -154,16 +114,60 @@ impl InvitationStore for PostgresMembers {
         audit: &AuditContext,
     ) -> Result<JoinOutcome, StoreError> {
         let (token, guest, session, audit) = (*token, guest.clone(), session.clone(), audit.clone());
-        let done =
-            self.0.run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
-                match connection.transaction(|connection| join(connection, &token, &guest, &session, &audit)) {
-                    Err(NotJoined::Refused(refused)) => Ok(refused),
-                    Err(NotJoined::Failed(error)) => Err(error),
-                    Ok(outcome) => Ok(outcome),
-                }
-            });
+        let done = self.0.run(Share::Several, move |connection| {
+            match connection.transaction(|connection| join(connection, &token, &guest, &session, &audit)) {
+                Err(NotJoined::Refused(refused)) => Ok(refused),
+                Err(NotJoined::Failed(error)) => Err(error),
+                Ok(outcome) => Ok(outcome),
+            }
+        });
         done.await
     }
+}
+
+fn invite(
+    connection: &mut PgConnection,
+    invitation: &NewInvitation,
+    audit: &AuditContext,
+) -> QueryResult<InviteOutcome> {
+    let organisation = *invitation.organisation_id.as_uuid();
+    if !may_administer(connection, organisation, audit)? {
+        return Ok(InviteOutcome::NotAdministrator);
+    }
+    // Exclusively: of two invitations to one address at the same moment, the later one ends the earlier.
+    match whole::locked_exclusively(connection, organisation)? {
+        None => return Ok(InviteOutcome::NoSuchOrganisation),
+        Some(found) if found.closed_at.is_some() => return Ok(InviteOutcome::OrganisationClosed),
+        Some(_) => {}
+    }
+    let invited_by = match &audit.actor {
+        Actor::Member { id, .. } => Some(*id.as_uuid()),
+        Actor::Operator(_) | Actor::Stranger => None,
+    };
+    if invited_by.is_some() && are_too_many(connection, organisation, &invitation.email, audit)? {
+        return Ok(InviteOutcome::TooManyLately);
+    }
+    // A guest who joins at this very moment is missed.
+    if is_anothers_address(connection, organisation, Uuid::nil(), &invitation.email.folded())? {
+        return Ok(InviteOutcome::AlreadyMember);
+    }
+    end_all_to(connection, organisation, &invitation.email.folded())?;
+    let row = (
+        invitations::token_digest.eq(invitation.token.as_bytes().as_slice()),
+        invitations::organisation_id.eq(organisation),
+        invitations::email.eq(invitation.email.as_str()),
+        invitations::role.eq(invitation.role.as_str()),
+        invitations::is_mailed.eq(invitation.delivery == LinkDelivery::Mailed),
+        invitations::expires_at.eq(invitation.expires_at),
+        invitations::invited_by.eq(invited_by),
+    );
+    diesel::insert_into(invitations::table).values(row).on_conflict_do_nothing().execute(connection)?;
+    if people(connection, organisation, audit.at)? > i64::from(PEOPLE_MAX) {
+        return Err(diesel::result::Error::RollbackTransaction);
+    }
+    let details = AuditDetails { role: Some(invitation.role.as_str()), ..AuditDetails::default() };
+    record_details(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &details, audit)?;
+    Ok(InviteOutcome::Invited)
 }
 
 fn join(

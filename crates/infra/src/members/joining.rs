@@ -3,7 +3,8 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AuditContext, EmailAddress, Invitation, JoinOutcome, LinkDelivery, StoreError, TokenDigest,
+    Action, AuditContext, AuditDetails, EmailAddress, Invitation, JoinOutcome, LinkDelivery, Role, StoreError,
+    TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -13,7 +14,7 @@ use crate::accounts::address::is_anothers_address;
 use crate::accounts::confirmation::lock_member;
 use crate::accounts::proof::{ProvedBy, end_all_open, prove};
 use crate::accounts::row::unreadable;
-use crate::audit::log::record;
+use crate::audit::log::record_details;
 use crate::schema::{invitations, members, memberships, organisations};
 
 /// An open invitation, as stored.
@@ -107,13 +108,14 @@ pub(crate) fn accept(
     let row = (
         memberships::organisation_id.eq(organisation),
         memberships::member_id.eq(member),
-        memberships::role.eq(role),
+        memberships::role.eq(&role),
         memberships::joined_at.eq(audit.at),
     );
     diesel::insert_into(memberships::table).values(row).on_conflict_do_nothing().execute(connection)?;
     // Nobody could join by them any more.
     end_all_to(connection, organisation, &email_folded)?;
-    record(connection, organisation, Action::MemberJoined, &email, audit)?;
+    let details = AuditDetails { role: role.parse().ok().map(Role::as_str), ..AuditDetails::default() };
+    record_details(connection, organisation, Action::MemberJoined, &email, &details, audit)?;
     Ok(organisation)
 }
 

@@ -6,7 +6,9 @@ pub(crate) mod group_commit;
 pub(crate) mod lanes;
 pub(crate) mod register;
 pub(crate) mod rights;
+mod trial;
 
 pub use batch::shard_function::make_direct_writes;
 pub use register::PostgresPatientRegister;
 pub use rights::PostgresPatientRights;
+pub use trial::{Trial, try_to_store};

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use intake_domain::{
-    Caller, KeyCheck, KeyDigest, KeyHolder, KeyRefusal, PatientRegister, Registered, Registration, StoreError,
+    Caller, CheckedFor, KeyCheck, KeyDigest, KeyHolder, KeyRefusal, PatientRegister, Registered, Registration,
+    StoreError,
 };
 use tokio::task::JoinSet;
 
@@ -80,10 +81,8 @@ impl PostgresPatientRegister {
         lane.push(job).or_else(|job| self.lanes.first().push(job)).map_err(|_| StoreError::Overloaded)?;
         match tokio::time::timeout_at(deadline.into(), answered).await {
             Ok(Ok(answer)) => answer,
-            // The writer dropped the job because its deadline has passed. The writer may notice that before this timer
-            // does.
-            Ok(Err(dropped)) => Err(StoreError::Unavailable(dropped.into())),
-            Err(elapsed) => Err(StoreError::Unavailable(elapsed.into())),
+            // The deadline has passed. The writer, which drops the job, may notice that before this timer does.
+            Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable(lane.trouble.cause())),
         }
     }
 }
@@ -127,13 +126,13 @@ impl PatientRegister for PostgresPatientRegister {
         }
     }
 
-    async fn check_key(&self, caller: &Caller) -> Result<KeyCheck, StoreError> {
+    async fn check_key(&self, caller: &Caller, checked_for: CheckedFor) -> Result<KeyCheck, StoreError> {
         let since = Instant::now();
         let Some(holder) = self.holder(&caller.key, since).await? else {
             return Ok(KeyCheck::Refused(KeyRefusal::Unknown));
         };
         let lane = self.lanes.of(*holder.organisation_id.as_uuid());
-        match self.ask(&lane, Task::Check(holder, caller.address), since).await? {
+        match self.ask(&lane, Task::Check(holder, caller.address, checked_for), since).await? {
             Answer::Checked(check) => Ok(check),
             _ => Err(StoreError::Unexpected("a key was not looked up".into())),
         }

@@ -8,7 +8,7 @@ use diesel::prelude::*;
 use diesel::sql_types::{Binary, Bool, Nullable, Uuid as SqlUuid};
 use intake_domain::{
     Action, AuditContext, AuditDetails, Erasable, EraseOutcome, IdempotencyDigest, Lookup, OrganisationId, PatientId,
-    PatientRights, StoreError, StoredRecord,
+    PatientRights, Presence, StoreError, StoredRecord,
 };
 use uuid::Uuid;
 
@@ -73,6 +73,20 @@ impl PatientRights for PostgresPatientRights {
             connection.transaction(|connection| show(connection, organisation, patient, audit))
         });
         shown.map_err(unfinished)
+    }
+
+    fn find(&mut self, organisation: OrganisationId, patient: PatientId) -> Result<Presence, StoreError> {
+        let mut connection = self.connect()?;
+        let key = (*organisation.as_uuid(), *patient.as_uuid());
+        let found = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
+            // Stored first: an older program let some come back after an erasure.
+            if diesel::select(exists(patients::table.find(key))).get_result(connection)? {
+                return Ok(Presence::Stored);
+            }
+            let erased = erasures::table.find(key).select(erasures::erased_at).first(connection).optional()?;
+            Ok(erased.map_or(Presence::Nothing, |at| Presence::Erased { at }))
+        });
+        found.map_err(unfinished)
     }
 
     fn erase(

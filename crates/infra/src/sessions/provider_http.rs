@@ -1,11 +1,11 @@
 //! Requests to the provider of single sign-on: over TLS, to the address that was meant, within a time and of a size.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use openidconnect::{HttpRequest, HttpResponse};
 use ureq::Agent;
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
+
+use crate::client_tls::client_tls;
 
 /// Larger than what any provider says of itself: its keys may come with chains of certificates.
 const BODY_MAX: u64 = 512 * 1024;
@@ -21,13 +21,8 @@ pub(crate) struct NoAnswer(#[from] ureq::Error);
 impl ProviderHttp {
     /// Over TLS alone, unless the provider is on this machine and for development.
     pub(crate) fn new(is_tls: bool) -> Self {
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .root_certs(RootCerts::PlatformVerifier)
-            .build();
         let agent = Agent::config_builder()
-            .tls_config(tls)
+            .tls_config(client_tls())
             .https_only(is_tls)
             // A redirection could lead the client's secret anywhere.
             .max_redirects(0)

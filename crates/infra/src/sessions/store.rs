@@ -20,7 +20,7 @@ use crate::accounts::row::{AccountRow, FactorsRow, has_second_factor};
 use crate::accounts::session_row::{
     HolderRow, MembershipRow, SessionRow, await_code, end_others, memberships_of, start_session,
 };
-use crate::accounts::share::{share_of, share_of_session};
+use crate::accounts::share::{share_of, share_of_session, share_of_sign_in};
 use crate::audit::log::{record, record_in_all};
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
@@ -54,11 +54,8 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<BeginOutcome, StoreError> {
         let (session, first, audit) = (session.clone(), first.clone(), audit.clone());
-        self.0
-            .run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
-                begin(connection, &session, &first, &audit)
-            })
-            .await
+        let share = share_of(&self.0, session.member_id).await?;
+        self.0.run(share, move |connection| begin(connection, &session, &first, &audit)).await
     }
 
     async fn is_familiar(&self, network: Network) -> Result<bool, StoreError> {
@@ -67,7 +64,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn note_failure(&self, account: &Account, action: Action, audit: &AuditContext) -> Result<(), StoreError> {
         let (account, audit) = (account.clone(), audit.clone());
-        let noted = self.0.run(share_of(&self.0, *account.id.as_uuid()).await?, move |connection| {
+        let noted = self.0.run(share_of(&self.0, account.id).await?, move |connection| {
             let id = *account.id.as_uuid();
             connection.transaction(|connection| {
                 if action == Action::CodeFailed {
@@ -114,11 +111,8 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<CodeOutcome, StoreError> {
         let (waiting, session, audit) = (*waiting, session.clone(), audit.clone());
-        self.0
-            .run(share_of(&self.0, *session.member_id.as_uuid()).await?, move |connection| {
-                finish(connection, &waiting, proof, &session, &audit)
-            })
-            .await
+        let share = share_of_sign_in(&self.0, &waiting, session.member_id).await?;
+        self.0.run(share, move |connection| finish(connection, &waiting, proof, &session, &audit)).await
     }
 
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError> {
@@ -137,11 +131,8 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<ConfirmOutcome, StoreError> {
         let (session, next, evidence, audit) = (*session, *next, evidence.clone(), audit.clone());
-        self.0
-            .run(share_of_session(&self.0, &session).await?, move |connection| {
-                confirm(connection, &session, &next, &evidence, &audit)
-            })
-            .await
+        let share = share_of_session(&self.0, &session).await?;
+        self.0.run(share, move |connection| confirm(connection, &session, &next, &evidence, &audit)).await
     }
 
     async fn holder(
@@ -162,9 +153,9 @@ impl SessionStore for PostgresSessionStore {
         });
         let (holders, memberships): (Vec<_>, Vec<_>) = found.await?.into_iter().unzip();
         let Some(found) = holders.into_iter().next() else { return Ok(None) };
+        let share = found.organisation_id.map_or(Share::Several, Share::Of);
         if !found.is_by_provider && !self.1.are_on() {
             let own = sessions::table.filter(sessions::token_digest.eq(digest.to_vec()));
-            let share = share_of_session(&self.0, token).await?;
             self.0.run(share, move |connection| diesel::delete(own.clone()).execute(connection)).await?;
             return Ok(None);
         }
@@ -176,7 +167,7 @@ impl SessionStore for PostgresSessionStore {
                     (sessions::last_used_at.eq(now), sessions::address.eq(address.map(|address| address.to_string())));
                 diesel::update(sessions::table.find(digest.as_slice())).set(used).execute(connection)
             };
-            self.0.run(share_of_session(&self.0, token).await?, note_use).await?;
+            self.0.run(share, note_use).await?;
         }
         found.into_holder(memberships.into_iter().flatten().collect()).map(Some)
     }
@@ -194,7 +185,8 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<ChooseOutcome, StoreError> {
         let (token, organisation, audit) = (*token, *organisation.as_uuid(), audit.clone());
-        self.0.run(Share::Of(organisation), move |connection| choose(connection, &token, organisation, &audit)).await
+        let share = share_of_session(&self.0, &token).await?;
+        self.0.run(share, move |connection| choose(connection, &token, organisation, &audit)).await
     }
 
     async fn note_browser(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Account>, StoreError> {
@@ -243,7 +235,7 @@ impl SessionStore for PostgresSessionStore {
         audit: &AuditContext,
     ) -> Result<EndOutcome, StoreError> {
         let (member, digest, audit) = (member.clone(), *token.as_bytes(), audit.clone());
-        let ended = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let ended = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
@@ -259,7 +251,7 @@ impl SessionStore for PostgresSessionStore {
 
     async fn end_others(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError> {
         let (member, audit) = (member.clone(), audit.clone());
-        let ended = self.0.run(Share::Of(*member.organisation_id.as_uuid()), move |connection| {
+        let ended = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 end_others(connection, *member.id.as_uuid(), &audit)?;

@@ -3,9 +3,10 @@
 use std::io::{IsTerminal, Write, stderr, stdin};
 
 use anyhow::ensure;
+use serde_json::Value;
 
-use crate::commands::output::print;
-use crate::settings::arguments::Brakes;
+use crate::commands::output::print_result;
+use crate::settings::arguments::{Brakes, Output};
 
 /// Returns whether there is a person to ask.
 pub(crate) fn is_at_terminal() -> bool {
@@ -20,9 +21,9 @@ fn says_yes(question: &str) -> bool {
 
 /// Shows what a command ends for good. Returns whether to go on, which a dry run does not; a no at a terminal is an
 /// error.
-pub(crate) fn goes_on(brakes: &Brakes, preview: &str) -> anyhow::Result<bool> {
+pub(crate) fn goes_on(brakes: &Brakes, output: &Output, ends: &Value, preview: &str) -> anyhow::Result<bool> {
     if brakes.dry_run {
-        print(&format!("{preview}\nNothing was changed."))?;
+        print_result(output, ends, &format!("{preview}\nNothing was changed."))?;
         return Ok(false);
     }
     ask(brakes, &format!("{preview}\nGo on?"))?;

@@ -1,11 +1,11 @@
 //! `intake doctor`: looks at each part that the service needs, and says of each in one line whether it is in order.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use intake_domain::{Environment, timestamp};
 use intake_edge as edge;
-use intake_infra::CheckConnection;
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::assert_granted;
 use intake_infra::means_to_read::means_to_read;
@@ -15,9 +15,13 @@ use intake_infra::origin::assert_origin;
 use intake_infra::owner::assert_primary;
 use intake_infra::pooler::assert_own_sessions;
 use intake_infra::production::{assert_durable, database_time};
+use intake_infra::{CheckConnection, SchemaError, Trial, try_to_store};
 use serde_json::json;
+use time::OffsetDateTime;
 
+use super::knock::knock;
 use super::output::print_result;
+use super::probe::fetch;
 use crate::backend::{Backend, explain, exposed};
 use crate::settings::arguments::Output;
 use crate::settings::certificate_files::read;
@@ -28,38 +32,58 @@ use crate::settings::unknown_variables;
 const SKEW_MAX: time::Duration = time::Duration::seconds(2);
 /// A certificate that is not renewed by then was forgotten.
 const CERTIFICATE_LEFT_MIN: time::Duration = time::Duration::days(14);
+/// A day, and time for a backup that takes longer than the last.
+const BACKUP_AGE_MAX: time::Duration = time::Duration::hours(26);
+/// Status of a create without a key.
+const UNAUTHORISED: u16 = 401;
 /// Enough for an hour of a busy service, its log included.
 const FREE_MIN: u64 = 1 << 30;
 
+/// State of a part without a fault.
+enum Finding {
+    InOrder(String),
+    /// It cannot be seen from here; the text says why.
+    NotChecked(String),
+}
+
+use Finding::{InOrder, NotChecked};
+
 pub(crate) fn run(output: &Output, configuration: &Configuration) -> anyhow::Result<()> {
     let backend = Backend::reach(configuration);
-    let with_backend = |look: &dyn Fn(&Backend) -> anyhow::Result<String>| match &backend {
+    let with_backend = |look: &dyn Fn(&Backend) -> anyhow::Result<Finding>| match &backend {
         Ok(backend) => look(backend),
         Err(error) => bail!("{error:#}"),
     };
     let parts = [
-        ("settings", settings(configuration)),
-        ("database", with_backend(&|backend| database(backend, configuration))),
-        ("grants", with_backend(&|backend| grants(backend, configuration))),
-        ("clock", with_backend(&database_clock)),
+        ("settings", settings(configuration).map(InOrder)),
+        ("service", running_service(configuration)),
+        ("database", with_backend(&|backend| database(backend, configuration).map(InOrder))),
+        ("grants", with_backend(&|backend| grants(backend, configuration).map(InOrder))),
+        ("storing", with_backend(&storing)),
+        ("clock", with_backend(&|backend| database_clock(backend).map(InOrder))),
         ("certificate", certificate(configuration)),
-        ("proxies", proxies(configuration)),
-        ("mail", mail(configuration)),
-        ("sign-on", single_sign_on(configuration)),
+        ("address", public_address(configuration)),
+        ("proxies", proxies(configuration).map(InOrder)),
+        ("mail", mail(configuration).map(InOrder)),
+        ("sign-on", single_sign_on(configuration).map(InOrder)),
         ("disk", disk(configuration)),
+        ("backup", backup(configuration)),
+        ("audit copy", audit_copy(configuration)),
     ];
-    let lines = parts.iter().map(|(part, found)| match found {
-        Ok(found) => format!("{part:<12} ok     {found}"),
-        Err(error) => format!("{part:<12} WRONG  {error:#}"),
+    let found = parts.iter().map(|(part, found)| match found {
+        Ok(InOrder(message)) => (part, "ok", Some(true), message.clone()),
+        Ok(NotChecked(message)) => (part, "-", None, format!("not checked: {message}")),
+        Err(error) => (part, "WRONG", Some(false), format!("{error:#}")),
     });
-    let lines: Vec<_> = lines.collect();
-    let values = parts.iter().map(|(part, found)| {
-        let message = found.as_ref().map_or_else(|error| format!("{error:#}"), Clone::clone);
-        json!({ "part": part, "isInOrder": found.is_ok(), "message": message })
-    });
+    let found: Vec<_> = found.collect();
+    let lines: Vec<_> =
+        found.iter().map(|(part, word, _, message)| format!("{part:<12} {word:<5}  {message}")).collect();
+    let values = found
+        .iter()
+        .map(|(part, _, is_in_order, message)| json!({ "part": part, "isInOrder": is_in_order, "message": message }));
     print_result(output, &values.collect(), &lines.join("\n"))?;
     let wrong: Vec<_> = parts.iter().filter(|(_, found)| found.is_err()).map(|(part, _)| *part).collect();
-    ensure!(wrong.is_empty(), "not in order: {}", wrong.join(", "));
+    ensure!(wrong.is_empty(), "checks failed: {}", wrong.join(", "));
     Ok(())
 }
 
@@ -70,6 +94,34 @@ fn settings(configuration: &Configuration) -> anyhow::Result<String> {
     let warnings = configuration.warnings();
     ensure!(warnings.is_empty(), "{}", warnings.join("; "));
     Ok(format!("{}", configuration.environment))
+}
+
+/// Asks the service that runs beside this command.
+fn running_service(configuration: &Configuration) -> anyhow::Result<Finding> {
+    let admin = configuration.admin_addr;
+    if admin.port() == 0 {
+        return Ok(NotChecked("INTAKE_ADMIN_ADDR leaves the port to the service".to_owned()));
+    }
+    match fetch(admin, "/readyz") {
+        Ok(_) => Ok(InOrder("it is ready to store patients".to_owned())),
+        Err(error) if error.downcast_ref().map(std::io::Error::kind) == Some(ErrorKind::ConnectionRefused) => {
+            Ok(NotChecked(format!("no service runs at {admin}: ask where it runs, with its settings")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn storing(backend: &Backend) -> anyhow::Result<Finding> {
+    let about = explain(backend.service_setting);
+    let over = &mut CheckConnection::open(&backend.service).map_err(&about)?;
+    // Before, there is no table.
+    assert_migrated(over).map_err(&about)?;
+    match try_to_store(over) {
+        Ok(Trial::Passed) => Ok(InOrder("patients were stored, and rolled back".to_owned())),
+        Ok(Trial::Spread) => Ok(NotChecked("the database is a cluster".to_owned())),
+        Err(SchemaError::Failed(reason)) => bail!("no patient can be stored: {reason}"),
+        Err(error) => Err(about(error)),
+    }
 }
 
 fn database(backend: &Backend, configuration: &Configuration) -> anyhow::Result<String> {
@@ -91,7 +143,7 @@ fn database(backend: &Backend, configuration: &Configuration) -> anyhow::Result<
     ensure!(
         silent.is_empty(),
         "subscribers get no change from a publication ({}): set citus.enable_change_data_capture = on for the database on every \
-         node, then make the subscriptions anew (docs/reading.md)",
+         node, then create the subscriptions again (docs/reading.md)",
         silent.join(", ")
     );
     if environment == Environment::Production {
@@ -122,28 +174,50 @@ fn database_clock(backend: &Backend) -> anyhow::Result<String> {
     let skew = if there < before { before - there } else { there - after };
     ensure!(
         skew <= SKEW_MAX,
-        "this machine's clock and the database's differ by {} s: set both by NTP",
+        "this machine's clock and the database's differ by {} s: synchronise both by NTP",
         skew.whole_seconds()
     );
     Ok("agrees with the database's".to_owned())
 }
 
-fn certificate(configuration: &Configuration) -> anyhow::Result<String> {
+fn certificate(configuration: &Configuration) -> anyhow::Result<Finding> {
     let Some(files) = &configuration.tls_files else {
         return match configuration.environment {
-            Environment::Development => Ok("made by the service for localhost".to_owned()),
+            Environment::Development => Ok(InOrder("made by the service for localhost".to_owned())),
             Environment::Production if configuration.trusted_proxies.is_empty() => {
                 bail!(
                     "there is none, and no proxy is trusted: set INTAKE_TLS_CERT and INTAKE_TLS_KEY, or INTAKE_TRUSTED_PROXIES"
                 )
             }
-            Environment::Production => Ok("none: trusted proxies have it".to_owned()),
+            Environment::Production => {
+                Ok(NotChecked("trusted proxies have it; `address` is what they show".to_owned()))
+            }
         };
     };
-    let now = edge::now();
-    let ends_at = read(files, now)?.ends_at;
-    ensure!(ends_at - now > CERTIFICATE_LEFT_MIN, "INTAKE_TLS_CERT ends at {}: renew it", timestamp(ends_at));
-    Ok(format!("good until {}", timestamp(ends_at)))
+    let ends_at = read(files, edge::now())?.ends_at;
+    assert_lasts(ends_at).context("INTAKE_TLS_CERT")?;
+    Ok(InOrder(format!("good until {}", timestamp(ends_at))))
+}
+
+fn assert_lasts(ends_at: OffsetDateTime) -> anyhow::Result<()> {
+    let is_far = ends_at - edge::now() > CERTIFICATE_LEFT_MIN;
+    ensure!(is_far, "the certificate ends at {}: renew it", timestamp(ends_at));
+    Ok(())
+}
+
+/// Sends a create without a key to where clients do.
+fn public_address(configuration: &Configuration) -> anyhow::Result<Finding> {
+    let Some(url) = &configuration.public_url else {
+        return Ok(NotChecked("INTAKE_PUBLIC_URL is not set".to_owned()));
+    };
+    let shown = knock(url).with_context(|| format!("INTAKE_PUBLIC_URL: {url}"))?;
+    assert_lasts(shown.ends_at).with_context(|| format!("INTAKE_PUBLIC_URL: {url}"))?;
+    ensure!(
+        shown.status == UNAUTHORISED,
+        "INTAKE_PUBLIC_URL: {url} answers a create without a key with {} instead of {UNAUTHORISED}: is it this service?",
+        shown.status
+    );
+    Ok(InOrder(format!("{url} answers; its certificate is good until {}", timestamp(shown.ends_at))))
 }
 
 fn proxies(configuration: &Configuration) -> anyhow::Result<String> {
@@ -161,8 +235,15 @@ fn proxies(configuration: &Configuration) -> anyhow::Result<String> {
 
 fn mail(configuration: &Configuration) -> anyhow::Result<String> {
     let Some(settings) = &configuration.mail else { return Ok("off: links are shown instead".to_owned()) };
-    settings.server.greet().context("INTAKE_SMTP_URL")?;
-    Ok("the server answers".to_owned())
+    let waiting = mails_waiting(configuration).map(|count| format!("; mails that wait: {count}")).unwrap_or_default();
+    settings.server.greet().with_context(|| format!("INTAKE_SMTP_URL{waiting}"))?;
+    Ok(format!("the server answers{waiting}"))
+}
+
+/// The mails that wait in the service beside this command. None: no service answers.
+fn mails_waiting(configuration: &Configuration) -> Option<String> {
+    let metrics = fetch(configuration.admin_addr, "/metrics").ok()?;
+    metrics.lines().find_map(|line| line.strip_prefix("intake_mails_waiting ")).map(str::to_owned)
 }
 
 fn single_sign_on(configuration: &Configuration) -> anyhow::Result<String> {
@@ -177,7 +258,7 @@ fn single_sign_on(configuration: &Configuration) -> anyhow::Result<String> {
     Ok("the provider answers; passwords are off".to_owned())
 }
 
-fn disk(configuration: &Configuration) -> anyhow::Result<String> {
+fn disk(configuration: &Configuration) -> anyhow::Result<Finding> {
     let is_embedded = configuration.database.is_none();
     let folder = if is_embedded { configuration.data_dir.postgres() } else { PathBuf::from("/var/log") };
     // What is not made yet will be made in the nearest folder that is there.
@@ -186,5 +267,32 @@ fn disk(configuration: &Configuration) -> anyhow::Result<String> {
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let said = format!("{} MiB free in {}", free >> 20, folder.display());
     ensure!(free >= FREE_MIN, "{said}: the service needs room");
-    Ok(if is_embedded { said } else { format!("{said}; look after the database's disk on its own machine") })
+    Ok(if is_embedded { InOrder(said) } else { NotChecked(format!("the database's disk; {said}")) })
+}
+
+fn backup(configuration: &Configuration) -> anyhow::Result<Finding> {
+    let Some(mark) = &configuration.backup_mark else {
+        return Ok(NotChecked("INTAKE_BACKUP_MARK is not set".to_owned()));
+    };
+    let ended_at = changed_at(mark).context("INTAKE_BACKUP_MARK")?;
+    let is_recent = edge::machine_time() - ended_at < BACKUP_AGE_MAX;
+    ensure!(is_recent, "INTAKE_BACKUP_MARK: the newest backup ended at {}: make one", timestamp(ended_at));
+    Ok(InOrder(format!("the newest ended at {}", timestamp(ended_at))))
+}
+
+/// A copy is made only if there is something to copy, so no age is a fault.
+fn audit_copy(configuration: &Configuration) -> anyhow::Result<Finding> {
+    let Some(folder) = &configuration.audit_copies else {
+        return Ok(NotChecked("INTAKE_AUDIT_COPIES is not set".to_owned()));
+    };
+    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let entries = entries.with_context(|| format!("INTAKE_AUDIT_COPIES: {}", folder.display()))?;
+    let newest = entries.iter().filter_map(|entry| changed_at(&entry.path()).ok()).max();
+    let newest = newest.with_context(|| format!("INTAKE_AUDIT_COPIES: {} holds no copy", folder.display()))?;
+    Ok(InOrder(format!("the newest is of {}", timestamp(newest))))
+}
+
+fn changed_at(file: &Path) -> anyhow::Result<OffsetDateTime> {
+    let changed = std::fs::metadata(file).and_then(|found| found.modified());
+    Ok(changed.with_context(|| file.display().to_string())?.into())
 }

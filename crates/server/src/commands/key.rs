@@ -2,17 +2,17 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyFormat, KeyId, KeyList, KeyPauseStore, KeyRecord, KeyRequest,
+    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyId, KeyList, KeyPauseStore, KeyRecord, KeyRequest,
     KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId, PauseOutcome, Replacement,
-    RevokeOutcome, allow_networks, clear_sent_in_clear, create_key, list_keys, timestamp,
+    RevokeOutcome, allow_networks, clear_sent_in_clear, create_key, list_keys, replace_leaked_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use super::operator::audit;
-use super::output::{print_made, print_result};
+use super::output::{print_change, print_made, print_result};
 use super::usage::usage;
 use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
@@ -34,59 +34,66 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
                 id: KeyId::new(edge::now(), edge::random()),
                 secret: KeySecret::new(edge::random()),
             };
-            let made = create_key(keys, &configuration.key_format, request, &audit(&run)).await.map_err(explain)?;
+            let made = create_key(keys, &configuration.key_format, request, &audit(&run, configuration))
+                .await
+                .map_err(explain)?;
             let text = format!("Made key {} ({}). It {SHOWN_ONCE}\n{}", made.id, made.name, made.key.expose());
             print_made(&output, &value_of_made(&made), &text, || unprinted(&made))
         }
-        KeyCommand::Replace { key, ends_after, expires, run, output } => {
-            replace(keys, &configuration.key_format, key, ends_after, expires, &run, &output).await
+        KeyCommand::Replace { key, ends_after, ends_within, leaked, expires, run, output } => {
+            let end = match leaked {
+                true => OldEnd::AtOnce,
+                false => OldEnd::Later { ends_after, within: Duration::days(ends_within.into()) },
+            };
+            replace(keys, configuration, key, (end, expires), &run, &output).await
         }
         KeyCommand::List { organisation, output } => {
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
         }
         KeyCommand::ClearSentInClear(KeyArguments { key, run, output }) => {
-            let was_marked = clear_sent_in_clear(keys, key, &audit(&run)).await? == ClearMarkOutcome::Cleared;
+            let was_marked =
+                clear_sent_in_clear(keys, key, &audit(&run, configuration)).await? == ClearMarkOutcome::Cleared;
             let text = match was_marked {
                 true => format!("Key {key} is no longer marked as sent in clear."),
                 false => format!("Key {key} is not marked as sent in clear."),
             };
-            print_result(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
+            print_change(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
         }
         KeyCommand::Pause(KeyArguments { key, run, output }) => {
-            let (was, at) = match keys.pause(key, None, &audit(&run)).await? {
+            let (was, at) = match keys.pause(key, None, &audit(&run, configuration)).await? {
                 PauseOutcome::Paused { at } => ("was paused", timestamp(at)),
                 PauseOutcome::AlreadyPaused { at } => ("was already paused", timestamp(at)),
             };
             let value = json!({ "id": key.to_string(), "pausedAt": at });
-            print_result(&output, &value, &format!("Key {key} {was} at {at}."))
+            print_change(&output, &value, &format!("Key {key} {was} at {at}."))
         }
         KeyCommand::Resume(KeyArguments { key, run, output }) => {
-            keys.resume(key, None, &audit(&run)).await?;
+            keys.resume(key, None, &audit(&run, configuration)).await?;
             let value = json!({ "id": key.to_string(), "pausedAt": null });
             let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
             let text = match reason_of_refusal(&stored) {
                 "" => format!("Key {key} works again."),
                 reason => format!("Key {key} is no longer paused.{reason}"),
             };
-            print_result(&output, &value, &text)
+            print_change(&output, &value, &text)
         }
         KeyCommand::Networks { key, allow, run, output } => {
             if let Some(networks) = &allow {
-                allow_networks(keys, key, None, networks, &audit(&run)).await?;
+                allow_networks(keys, key, None, networks, &audit(&run, configuration)).await?;
             }
             let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
             let (networks, reason) = (&stored.allowed_networks, reason_of_refusal(&stored));
             let value = json!({ "id": key.to_string(), "allowedNetworks": value_of_networks(networks) });
             let end = if reason.is_empty() { "" } else { "." };
-            print_result(&output, &value, &format!("Key {key} is accepted from: {networks}{end}{reason}"))
+            print_change(&output, &value, &format!("Key {key} is accepted from: {networks}{end}{reason}"))
         }
         KeyCommand::Revoke(KeyArguments { key, run, output }) => {
-            let (was, at) = match keys.revoke(key, None, &audit(&run)).await? {
+            let (was, at) = match keys.revoke(key, None, &audit(&run, configuration)).await? {
                 RevokeOutcome::Revoked { at } => ("was revoked", timestamp(at)),
                 RevokeOutcome::AlreadyRevoked { at } => ("was already revoked", timestamp(at)),
             };
             let value = json!({ "id": key.to_string(), "revokedAt": at });
-            print_result(&output, &value, &format!("Key {key} {was} at {at}."))
+            print_change(&output, &value, &format!("Key {key} {was} at {at}."))
         }
     }
 }
@@ -112,18 +119,33 @@ fn explain(error: ManageKeysError) -> anyhow::Error {
     }
 }
 
-/// Makes a key with the name and the note of another one, which ends some time after the new one has created a patient.
+/// End of a key that is replaced.
+enum OldEnd {
+    /// Some time after the new key has created a patient, and within a time from now.
+    Later {
+        ends_after: EndsAfter,
+        within: Duration,
+    },
+    AtOnce,
+}
+
+/// Makes a key with the name and the note of another one, which ends.
 async fn replace(
     keys: &PostgresKeyStore,
-    format: &KeyFormat,
+    configuration: &Configuration,
     old: KeyId,
-    ends_after: EndsAfter,
-    expires: Option<End>,
+    (end, expires): (OldEnd, Option<End>),
     run: &Run,
     output: &Output,
 ) -> anyhow::Result<()> {
     let (organisation_id, old) = keys.find(old).await?.ok_or(ManageKeysError::NoSuchKey(old))?;
-    let audit = audit(run);
+    let (audit, revocation) = (audit(run, configuration), audit(run, configuration));
+    let replacement = match end {
+        OldEnd::Later { ends_after, within } => {
+            Replacement { key: old.id, ends_after: ends_after.duration(), ends_by: audit.at + within }
+        }
+        OldEnd::AtOnce => Replacement::at_once(old.id, audit.at),
+    };
     let request = KeyRequest {
         organisation_id,
         name: Name::stored(old.name.clone())?,
@@ -133,29 +155,47 @@ async fn replace(
             None => old.expires_at.map(|at| audit.at + (at - old.created_at)),
         },
         allowed_networks: AllowedNetworks::default(),
-        replaces: Some(Replacement { key: old.id, ends_after: ends_after.duration() }),
+        replaces: Some(replacement),
         id: KeyId::new(audit.at, edge::random()),
         secret: KeySecret::new(edge::random()),
     };
-    let made = create_key(keys, format, request, &audit).await.map_err(explain)?;
-    let mut value = value_of_made(&made);
+    let format = &configuration.key_format;
+    let made = match end {
+        OldEnd::Later { .. } => create_key(keys, format, request, &audit).await,
+        OldEnd::AtOnce => replace_leaked_key(keys, keys, format, request, &audit, &revocation).await,
+    };
+    print_replacement(&made.map_err(explain)?, &old, (replacement, end), output)
+}
+
+fn print_replacement(
+    made: &IssuedKey,
+    old: &KeyRecord,
+    (replacement, end): (Replacement, OldEnd),
+    output: &Output,
+) -> anyhow::Result<()> {
+    let latest = old.expires_at.map_or(replacement.ends_by, |at| at.min(replacement.ends_by));
+    let mut value = value_of_made(made);
     if let Some(members) = value.as_object_mut() {
         members.insert("expiresAt".to_owned(), made.expires_at.map(timestamp).into());
         members.insert("replaces".to_owned(), old.id.to_string().into());
-        members.insert("replacedEndsAfterSeconds".to_owned(), ends_after.duration().whole_seconds().into());
+        members.insert("replacedEndsAfterSeconds".to_owned(), replacement.ends_after.whole_seconds().into());
+        members.insert("replacedExpiresAt".to_owned(), timestamp(latest).into());
     }
-    let at_the_latest = old.expires_at.map(|at| format!(", at the latest until {}", timestamp(at)));
+    let old_works = match end {
+        OldEnd::Later { ends_after, .. } => {
+            format!("works {}, at the latest until {}", ends_after.until(), timestamp(latest))
+        }
+        OldEnd::AtOnce => "is revoked".to_owned(),
+    };
     let text = format!(
-        "Made key {} ({}). The old key, {} (…{}), works {}{}. The new one {SHOWN_ONCE}\n{}",
+        "Made key {} ({}). The old key, {} (…{}), {old_works}. The new one {SHOWN_ONCE}\n{}",
         made.id,
         made.name,
         old.id,
         old.hint,
-        ends_after.until(),
-        at_the_latest.unwrap_or_default(),
         made.key.expose()
     );
-    print_made(output, &value, &text, || unprinted(&made))
+    print_made(output, &value, &text, || unprinted(made))
 }
 
 /// Says what to do with a key that nobody has seen.

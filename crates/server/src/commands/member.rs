@@ -7,69 +7,87 @@ use intake_domain::{
     reset_second_factor, timestamp,
 };
 use intake_edge as edge;
-use intake_infra::PostgresMembers;
+use intake_infra::{Database, PostgresMembers};
 use serde_json::json;
 use time::OffsetDateTime;
 
 use super::operator::audit;
-use super::output::{print_made, print_result};
+use super::organisation::assert_organisation;
+use super::output::{print_change, print_made, print_result};
 use crate::settings::arguments::Output;
 use crate::settings::command_line::{MemberArguments, MemberCommand};
 use crate::settings::configuration::Configuration;
 
 pub(crate) async fn member(
     command: MemberCommand,
-    members: &PostgresMembers,
+    database: Database,
     configuration: &Configuration,
 ) -> anyhow::Result<()> {
+    let members = &PostgresMembers::new(database.clone());
     match command {
         MemberCommand::Invite { member: MemberArguments { organisation, email, run, output }, role } => {
+            configuration.assert_links_lead_here()?;
             let token = Token::new(edge::random());
-            let made =
-                invite_member(members, organisation, email, role, token, LinkDelivery::Shown, &audit(&run)).await?;
+            let made = invite_member(
+                members,
+                organisation,
+                email,
+                role,
+                token,
+                LinkDelivery::Shown,
+                &audit(&run, configuration),
+            )
+            .await?;
             print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
         }
-        MemberCommand::List { organisation, output } => list(members, organisation, &output).await,
+        MemberCommand::List { organisation, output } => {
+            assert_organisation(&database, Some(organisation)).await?;
+            list(members, organisation, &output).await
+        }
         MemberCommand::WithdrawInvitation(MemberArguments { organisation, email, run, output }) => {
-            let invited = withdraw_invitation(members, organisation, &email, &audit(&run)).await?;
+            let invited = withdraw_invitation(members, organisation, &email, &audit(&run, configuration)).await?;
             let text = format!("Withdrew the invitation for {email}: its link no longer works.");
-            print_result(&output, &json!({ "email": invited }), &text)
+            print_change(&output, &json!({ "email": invited }), &text)
         }
         MemberCommand::Remove(MemberArguments { organisation, email, run, output }) => {
-            let member = remove(members, organisation, &email, &audit(&run)).await?;
+            let member = remove(members, organisation, &email, &audit(&run, configuration)).await?;
             let value = json!({ "id": member.id.to_string(), "email": member.email });
-            print_result(&output, &value, &format!("Removed {email}, who is signed out everywhere."))
+            print_change(&output, &value, &format!("Removed {email}, who is signed out everywhere."))
         }
         MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
             ensure!(
                 configuration.passwords().are_on(),
                 "INTAKE_PASSWORDS is off: members sign in by single sign-on alone, and the link would be refused"
             );
+            configuration.assert_links_lead_here()?;
             let (token, shown) = (Token::new(edge::random()), LinkDelivery::Shown);
-            let made = issue_password_reset(members, members, organisation, &email, token, shown, &audit(&run)).await?;
+            let made =
+                issue_password_reset(members, members, organisation, &email, token, shown, &audit(&run, configuration))
+                    .await?;
             print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
         }
         MemberCommand::Link(MemberArguments { organisation, email, run, output }) => {
             let nobody = || anyhow!("the organisation {organisation} has no member {email}");
             let member = members.member(organisation, &email).await?.ok_or_else(nobody)?;
-            members.confirm_address(&member, &audit(&run)).await?;
+            members.confirm_address(&member, &audit(&run, configuration)).await?;
             let text = format!(
                 "The first person who signs in by single sign-on as {email} now gets this account. Its password, second \
                  factors and sessions have ended."
             );
-            print_result(&output, &json!({ "id": member.id.to_string(), "email": email.as_str() }), &text)
+            print_change(&output, &json!({ "id": member.id.to_string(), "email": email.as_str() }), &text)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, run, output }) => {
-            let was_on = match reset_second_factor(members, members, organisation, &email, &audit(&run)).await {
-                Ok(()) => true,
-                Err(ResetSecondFactorError::AlreadyOff) => false,
-                Err(error) => return Err(error.into()),
-            };
+            let was_on =
+                match reset_second_factor(members, members, organisation, &email, &audit(&run, configuration)).await {
+                    Ok(()) => true,
+                    Err(ResetSecondFactorError::AlreadyOff) => false,
+                    Err(error) => return Err(error.into()),
+                };
             let text = match was_on {
                 true => format!("{email} now signs in without two-step sign-in."),
                 false => format!("{email} already signs in without two-step sign-in."),
             };
-            print_result(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
+            print_change(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
         }
     }
 }

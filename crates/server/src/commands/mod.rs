@@ -1,16 +1,21 @@
 //! The commands of operators: each works on the database directly, whether or not the service runs beside it.
 
 mod audit;
+mod backup;
 pub(crate) mod confirm;
 mod database;
+mod deliver;
 mod doctor;
 mod key;
+mod knock;
 mod member;
 pub(crate) mod operator;
 mod organisation;
 pub(crate) mod output;
+mod pairs;
 mod patient;
 pub(crate) mod probe;
+mod request;
 mod restored;
 mod usage;
 
@@ -20,37 +25,50 @@ use intake_infra::grants::{assert_service_role, grant_service_role, missing_for}
 use intake_infra::migrations::{assert_not_newer, pending};
 use intake_infra::readers::{Reader, Scope};
 use intake_infra::spread::{Spread, spread};
-use intake_infra::{PostgresMembers, make_direct_writes, migrate};
+use intake_infra::{make_direct_writes, migrate, record_migrations};
 use serde_json::{Map, Value, json};
 
 use crate::backend::Backend;
 use crate::export;
-use crate::settings::arguments::Output;
-use crate::settings::command_line::{OperatorCommand, OrganisationCommand};
+use crate::settings::arguments::{Brakes, Output, Run};
+use crate::settings::command_line::{ExportArguments, OperatorCommand};
 use crate::settings::configuration::Configuration;
+use crate::settings::organisation_command::OrganisationCommand;
+use confirm::ask;
 use database::with_database;
 use key::key;
 use member::member;
-use output::print_result;
+use output::print_change;
 use patient::patient;
 
 pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     if configuration.database.is_none() {
         configuration.data_dir.become_owner()?;
     }
-    if !makes_database(&command) {
+    if !makes_database(&command) && !matches!(&command, OperatorCommand::Backup(backup) if backup.check) {
         Backend::assert_made(configuration)?;
     }
+    carry_out(command, configuration)?;
+    operator::warn_if_unnamed(configuration)
+}
+
+fn carry_out(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
     match command {
-        OperatorCommand::Migrate { service_role, reader_role, organisation, all_organisations, check, output } => {
+        OperatorCommand::Migrate { service_role, reader_role, organisation, all_organisations, check, run, output } => {
             let all = if all_organisations { Scope::All } else { Scope::AsBefore };
             let scope = organisation.map_or(all, Scope::Organisation);
             let reader = reader_role.map(|role| Reader { role, scope });
             let roles = (service_role.as_deref(), reader.as_ref());
-            bring_up_to_date(configuration, roles, check, &output)
+            bring_up_to_date(configuration, roles, (!check).then_some(&run), &output)
         }
         OperatorCommand::Spread { shards, output } => spread_database(shards, &output, configuration),
-        OperatorCommand::Export(arguments) => export::run(&arguments, configuration),
+        OperatorCommand::Export(arguments) => {
+            ask_before_replacing(&arguments)?;
+            export::run(&arguments, configuration)
+        }
+        OperatorCommand::Deliver(arguments) => deliver::run(&arguments, configuration),
+        OperatorCommand::Pairs(arguments) => pairs::run(&arguments, configuration),
+        OperatorCommand::Backup(arguments) => backup::run(&arguments, configuration),
         OperatorCommand::Restored(arguments) => restored::run(&arguments, configuration),
         OperatorCommand::Patient(command) => patient(command, configuration),
         OperatorCommand::Doctor { output } => doctor::run(&output, configuration),
@@ -59,10 +77,19 @@ pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> an
         OperatorCommand::Key(command) => {
             with_database(configuration, async |database| key(command, database, configuration).await)
         }
-        OperatorCommand::Member(command) => with_database(configuration, async |database| {
-            member(command, &PostgresMembers::new(database), configuration).await
-        }),
+        OperatorCommand::Request { id, output } => {
+            with_database(configuration, async |database| request::request(id, &output, &database).await)
+        }
+        OperatorCommand::Member(command) => {
+            with_database(configuration, async |database| member(command, database, configuration).await)
+        }
     }
+}
+
+fn ask_before_replacing(arguments: &ExportArguments) -> anyhow::Result<()> {
+    let Some(path) = arguments.output.as_deref().filter(|path| path.is_file()) else { return Ok(()) };
+    let brakes = Brakes { yes: arguments.yes, dry_run: false };
+    ask(&brakes, &format!("{} is there. Replace it?", path.display()))
 }
 
 /// Returns whether the command makes the embedded database if there is none. All others would find nothing in it.
@@ -74,12 +101,13 @@ fn makes_database(command: &OperatorCommand) -> bool {
     }
 }
 
-/// Migrates the database, and grants what its roles need. A check fails wherever migrating would, and changes nothing.
+/// Migrates the database, and grants what its roles need. A check, which nobody runs for the audit log, fails wherever
+/// migrating would, and changes nothing.
 /// The embedded database is migrated whenever it starts, so nothing is left to do there.
 fn bring_up_to_date(
     configuration: &Configuration,
     (role, reader): (Option<&str>, Option<&Reader>),
-    is_check: bool,
+    run: Option<&Run>,
     output: &Output,
 ) -> anyhow::Result<()> {
     let backend = Backend::reach_as_owner(configuration)?;
@@ -87,7 +115,9 @@ fn bring_up_to_date(
     assert_not_newer(&backend.owner)?;
     role.map_or(Ok(()), |role| assert_service_role(&backend.owner, role))?;
     reader.map_or(Ok(()), |reader| reader.assert_can_be(&backend.owner))?;
-    let migrations = if is_check { pending(&backend.owner)? } else { migrate(&backend.owner)? };
+    let is_check = run.is_none();
+    let migrations =
+        if let Some(run) = run { apply_migrations(&backend, run, configuration)? } else { pending(&backend.owner)? };
     let apply = if is_check { "Would apply" } else { "Applied" };
     let mut text = match migrations.len() {
         0 => "The schema is up to date.".to_owned(),
@@ -122,7 +152,15 @@ fn bring_up_to_date(
     if !is_check {
         make_direct_writes(&backend.owner)?;
     }
-    print_result(output, &Value::Object(value), &text)
+    print_change(output, &Value::Object(value), &text)
+}
+
+fn apply_migrations(backend: &Backend, run: &Run, configuration: &Configuration) -> anyhow::Result<Vec<String>> {
+    let applied = migrate(&backend.owner)?;
+    if !applied.is_empty() {
+        record_migrations(&backend.owner, &applied, &operator::audit(run, configuration))?;
+    }
+    Ok(applied)
 }
 
 fn whose(organisation: Option<OrganisationId>) -> String {
@@ -146,7 +184,7 @@ fn spread_database(shards: Option<u32>, output: &Output, configuration: &Configu
     };
     text += &format!(" Parts: {shards}, on {nodes} nodes.");
     let value = json!({ "copied": copied, "kept": kept, "divided": divided, "shards": shards, "nodes": nodes });
-    print_result(output, &value, &text)
+    print_change(output, &value, &text)
 }
 
 fn listed(tables: &[String]) -> String {

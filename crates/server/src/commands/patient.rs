@@ -3,7 +3,8 @@
 
 use anyhow::bail;
 use intake_domain::{
-    Erasable, EraseOutcome, Field, Lookup, OrganisationId, PatientId, PatientRights, StoredRecord, timestamp,
+    AuditContext, Erasable, EraseOutcome, Field, Lookup, OrganisationId, PatientId, PatientRights, Presence,
+    StoredRecord, timestamp,
 };
 use intake_infra::PostgresPatientRights;
 use serde_json::{Value, json};
@@ -12,9 +13,9 @@ use time::OffsetDateTime;
 use crate::backend::Backend;
 use crate::commands::confirm::goes_on;
 use crate::commands::operator::audit;
-use crate::commands::output::print_result;
+use crate::commands::output::{print_change, print_result};
 use crate::export::jsonl::Returned;
-use crate::settings::arguments::Run;
+use crate::settings::arguments::Brakes;
 use crate::settings::configuration::Configuration;
 use crate::settings::patient_command::{KnownDigest, PatientArguments, PatientCommand};
 
@@ -33,30 +34,71 @@ pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) ->
     backend.assert_owner()?;
     let mut rights = PostgresPatientRights::new(&backend.owner);
     match command {
-        PatientCommand::Show(arguments) => show(&mut rights, &arguments),
+        PatientCommand::Show(arguments) => show(&mut rights, &arguments, configuration),
         PatientCommand::Erase { arguments, idempotency_digest, brakes } => {
-            let preview = format!("This erases the patient {} for good.", arguments.patient);
-            if goes_on(&brakes, &preview)? { erase(&mut rights, &arguments, idempotency_digest) } else { Ok(()) }
+            if may_erase(&mut rights, &arguments, idempotency_digest, &brakes)? {
+                erase(&mut rights, &arguments, idempotency_digest, configuration)
+            } else {
+                Ok(())
+            }
         }
     }
 }
 
-fn show(rights: &mut dyn PatientRights, arguments: &PatientArguments) -> anyhow::Result<()> {
+fn show(
+    rights: &mut dyn PatientRights,
+    arguments: &PatientArguments,
+    configuration: &Configuration,
+) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, run, output } = arguments;
-    match rights.show(*organisation, *patient, &audit(run))? {
+    match rights.show(*organisation, *patient, &audit(run, configuration))? {
         Lookup::Patient(held) => print_result(output, &value_of(&held)?, &text_of(&held)),
         Lookup::Erased { at } => bail!("the patient {patient} was erased at {}; nothing is stored", timestamp(at)),
         Lookup::Nothing => bail!("the organisation {organisation} has no patient {patient}"),
     }
 }
 
+/// Shows whom the command erases, and asks. A patient that is not there is refused before, unless it may be lost.
+fn may_erase(
+    rights: &mut dyn PatientRights,
+    arguments: &PatientArguments,
+    digest: Option<KnownDigest>,
+    brakes: &Brakes,
+) -> anyhow::Result<bool> {
+    let PatientArguments { organisation, patient, output, .. } = arguments;
+    let found = rights.find(*organisation, *patient)?;
+    let preview = match (found, digest) {
+        (Presence::Stored, _) => format!("This erases the patient {patient} for good."),
+        (Presence::Erased { at }, _) => format!("The patient {patient} was already erased at {}.", timestamp(at)),
+        (Presence::Nothing, Some(_)) => format!("The patient {patient} is not stored. This records the erasure."),
+        (Presence::Nothing, None) => bail!("the organisation {organisation} has no patient {patient}"),
+    };
+    let again = match digest {
+        Some(KnownDigest(Some(digest))) => rights.sent_again(*organisation, &digest)?.filter(|again| again != patient),
+        _ => None,
+    };
+    let sent_again =
+        again.map(|again| format!("\nIt was sent again as {again}, who is erased, too.")).unwrap_or_default();
+    if matches!(found, Presence::Erased { .. }) && again.is_none() && !brakes.dry_run {
+        return Ok(true);
+    }
+    let value = json!({
+        "id": patient.to_string(),
+        "isStored": found == Presence::Stored,
+        "sentAgainAs": again.map(|again| again.to_string()),
+    });
+    goes_on(brakes, output, &value, &format!("{preview}{sent_again}"))
+}
+
 fn erase(
     rights: &mut dyn PatientRights,
     arguments: &PatientArguments,
     digest: Option<KnownDigest>,
+    configuration: &Configuration,
 ) -> anyhow::Result<()> {
     let PatientArguments { organisation, patient, run, output } = arguments;
-    let Some(erased) = erase_for_good(rights, *organisation, *patient, digest, run)? else {
+    let audit = || audit(run, configuration);
+    let Some(erased) = erase_for_good(rights, *organisation, *patient, digest, audit)? else {
         bail!("the organisation {organisation} has no patient {patient}");
     };
     let at = timestamp(erased.at);
@@ -67,7 +109,7 @@ fn erase(
         members.insert("sentAgainAs".to_owned(), again.to_string().into());
         text += &format!("It had been sent again since, as {again}, which was erased too.\n");
     }
-    print_result(output, &value, &format!("{text}\n{OUT_OF_REACH}"))
+    print_change(output, &value, &format!("{text}\n{OUT_OF_REACH}"))
 }
 
 /// Patient that was erased.
@@ -85,11 +127,11 @@ pub(crate) fn erase_for_good(
     organisation: OrganisationId,
     patient: PatientId,
     digest: Option<KnownDigest>,
-    run: &Run,
+    audit: impl Fn() -> AuditContext,
 ) -> anyhow::Result<Option<Erased>> {
     let erasable =
         digest.map_or(Erasable::Stored(patient), |KnownDigest(digest)| Erasable::PerhapsLost(patient, digest));
-    let (at, is_new) = match rights.erase(organisation, erasable, &audit(run))? {
+    let (at, is_new) = match rights.erase(organisation, erasable, &audit())? {
         EraseOutcome::Erased { at } => (at, true),
         EraseOutcome::AlreadyErased { at } => (at, false),
         EraseOutcome::NotFound => return Ok(None),
@@ -100,7 +142,7 @@ pub(crate) fn erase_for_good(
         _ => None,
     };
     if let Some(again) = again {
-        rights.erase(organisation, Erasable::Stored(again), &audit(run))?;
+        rights.erase(organisation, Erasable::Stored(again), &audit())?;
     }
     Ok(Some(Erased { at, is_new, sent_again: again }))
 }

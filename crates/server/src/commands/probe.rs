@@ -8,11 +8,16 @@ use anyhow::{Context, bail};
 
 /// Longer than `/readyz` may take to ask a slow database.
 const TIMEOUT: Duration = Duration::from_secs(4);
-/// The answers are shorter by far.
-const ANSWER_MAX: u64 = 4096;
+/// The answers are shorter by far, metrics included.
+const ANSWER_MAX: u64 = 1 << 20;
 
 /// Succeeds if the service answers 200 at `/livez` or `/readyz`; the error says what else it answered.
 pub(crate) fn probe(admin: SocketAddr, path: &str) -> anyhow::Result<()> {
+    fetch(admin, path).map(drop)
+}
+
+/// Returns the body of the answer, if its status is 200.
+pub(crate) fn fetch(admin: SocketAddr, path: &str) -> anyhow::Result<String> {
     let address = reachable(admin);
     if address.port() == 0 {
         bail!("INTAKE_ADMIN_ADDR: the service chose the port; name the one that its log shows with --admin-addr");
@@ -21,7 +26,7 @@ pub(crate) fn probe(admin: SocketAddr, path: &str) -> anyhow::Result<()> {
         ask(address, path).with_context(|| format!("the service does not answer at http://{address}{path}"))?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     match head.split(' ').nth(1) {
-        Some("200") => Ok(()),
+        Some("200") => Ok(body.to_owned()),
         status => bail!("{path}: {} {}", status.unwrap_or("no HTTP"), body.trim()),
     }
 }

@@ -2,13 +2,15 @@
 
 use intake_domain::timestamp;
 use intake_edge as edge;
-use intake_infra::{Database, KeyUsage, key_usage};
+use intake_infra::{Database, KeyUsage, OwnedKey, key_usage};
 use serde_json::{Value, json};
 
+use super::organisation::assert_organisation;
 use super::output::print_result;
 use crate::settings::key_command::UsageArguments;
 
 pub(crate) async fn usage(arguments: &UsageArguments, database: &Database) -> anyhow::Result<()> {
+    assert_organisation(database, arguments.organisation).await?;
     let since = edge::now().date() - time::Duration::days(i64::from(arguments.days) - 1);
     let found = key_usage(database, since, arguments.organisation, arguments.limit).await?;
     let lines: Vec<_> = found.iter().map(line_of).collect();
@@ -18,11 +20,11 @@ pub(crate) async fn usage(arguments: &UsageArguments, database: &Database) -> an
 
 fn value_of(usage: &KeyUsage) -> Value {
     json!({
-        "organisationId": usage.organisation_id().to_string(),
-        "organisationName": usage.organisation_name,
-        "keyId": usage.key_id().to_string(),
-        "keyName": usage.name,
-        "hint": usage.hint,
+        "organisationId": usage.key.organisation_id().to_string(),
+        "organisationName": usage.key.organisation_name,
+        "keyId": usage.key.key_id().to_string(),
+        "keyName": usage.key.name,
+        "hint": usage.key.hint,
         "accepted": usage.accepted,
         "refused": usage.refused,
         "rateExceeded": usage.limited,
@@ -34,7 +36,8 @@ fn value_of(usage: &KeyUsage) -> Value {
 }
 
 fn line_of(usage: &KeyUsage) -> String {
-    let KeyUsage { organisation_name, name, hint, accepted, refused, limited, failed, field, reason, .. } = usage;
+    let KeyUsage { key, accepted, refused, limited, failed, field, reason, .. } = usage;
+    let OwnedKey { organisation_name, name, hint, .. } = key;
     let field = field.as_ref().map(|field| format!(", most often for {field}")).unwrap_or_default();
     let last = match (usage.refused_at, reason) {
         (Some(at), Some(reason)) => format!("; last {reason} at {}", timestamp(at)),
@@ -43,6 +46,6 @@ fn line_of(usage: &KeyUsage) -> String {
     format!(
         "{}  …{hint}  {name} ({organisation_name})  {accepted} accepted, {refused} refused{field}, {limited} beyond the rate, \
          {failed} failed{last}",
-        usage.key_id()
+        key.key_id()
     )
 }

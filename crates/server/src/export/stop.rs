@@ -3,10 +3,14 @@
 use std::io::{Write as _, stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
+use super::standard_error::has_room;
 use crate::signals::Signals;
+
+/// Time after which a request is noticed.
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Records whether the program was asked to stop, and whether it has said that the database is away.
 #[derive(Clone, Default)]
@@ -37,6 +41,19 @@ impl Stop {
         self.is_asked.load(Ordering::SeqCst)
     }
 
+    /// Waits for this long, unless the program is asked to stop. Returns whether it was.
+    pub(crate) fn comes_within(&self, time: Duration) -> bool {
+        let started = Instant::now();
+        while !self.is_asked() {
+            let left = time.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return false;
+            }
+            sleep(left.min(INTERVAL));
+        }
+        true
+    }
+
     /// Says something on standard error, if that takes it, unless it was said before.
     pub(crate) fn say_once(&self, text: &str) {
         if !self.has_said.swap(true, Ordering::SeqCst) && has_room() {
@@ -48,12 +65,4 @@ impl Stop {
     pub(crate) fn forget_what_was_said(&self) {
         self.has_said.store(false, Ordering::SeqCst);
     }
-}
-
-/// Returns whether standard error takes a line at once. The reader of a stream that goes on may leave it unread.
-pub(super) fn has_room() -> bool {
-    let stderr = stderr();
-    let mut watched = [PollFd::new(&stderr, PollFlags::OUT)];
-    poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok()
-        && watched.iter().all(|watched| watched.revents() == PollFlags::OUT)
 }

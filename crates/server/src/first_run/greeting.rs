@@ -54,5 +54,5 @@ fn curl_line(data_dir: &DataDir, base: &str) -> String {
 fn for_shell(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
-    if is_plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if is_plain { text } else { output::quoted(&text) }
 }

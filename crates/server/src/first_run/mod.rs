@@ -11,7 +11,7 @@ use intake_domain::{
     OrganisationId, OrganisationRecord, Passwords, Role, Token, create_key, invite_member,
 };
 
-use crate::commands::operator::audit;
+use crate::commands::operator::context;
 use crate::settings::arguments::Run;
 use crate::settings::data_dir::DataDir;
 use crate::settings::private_file;
@@ -39,7 +39,7 @@ pub(crate) async fn ensure_demo(
     {
         return Ok(holder.organisation_id);
     }
-    let (audit, now) = (audit(&Run::default()), edge::now());
+    let (audit, now) = (context(&Run::default(), None), edge::now());
     let known = organisations.all().await?.into_iter().find(|found| found.name == CLINIC && found.closed_at.is_none());
     let organisation_id = match known {
         // Its key comes back when it is resumed.
@@ -82,7 +82,7 @@ pub(crate) async fn invite_first_member(
              intake member invite --organisation {clinic} --email ADDRESS"
         )));
     }
-    let (email, token, audit) = (FIRST_MEMBER.parse()?, Token::new(edge::random()), audit(&Run::default()));
+    let (email, token, audit) = (FIRST_MEMBER.parse()?, Token::new(edge::random()), context(&Run::default(), None));
     let made = invite_member(members, clinic, email, Role::Administrator, token, LinkDelivery::Shown, &audit).await?;
     let link = format!("{base}{}", invitation_path(&made.token));
     Ok(Some(format!("open this link in a browser (valid for 72 hours):\n\n{link}")))

@@ -14,9 +14,9 @@ use intake_metrics::{Kind, MEDIA_TYPE, MetricsText};
 use serde_json::json;
 
 use crate::clock;
+use crate::process_metrics;
 use crate::serving::certificates::CurrentCertificate;
 use crate::serving::listeners::{self, ApiListeners};
-use crate::serving::process_metrics;
 use crate::serving::readiness::Readiness;
 use crate::telemetry;
 use crate::traces;
@@ -43,7 +43,7 @@ pub(crate) fn serve(
             .route("/readyz", web::get().to(ready))
             .route("/metrics", web::get().to(metrics))
     };
-    let places = Connections::new(CONNECTIONS_MAX, TrustedProxies::default(), Hsts::default());
+    let places = Connections::new(CONNECTIONS_MAX, TrustedProxies::default(), Hsts::default(), None);
     listeners::serve(ApiListeners::plain(listener), 1, CONNECTIONS_MAX, &places, application)
 }
 

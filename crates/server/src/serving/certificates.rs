@@ -69,7 +69,7 @@ impl CurrentCertificate {
         if left.is_negative() {
             tracing::error!("the certificate has expired: clients will not connect");
         } else if left < WARN_BEFORE {
-            tracing::warn!(days = left.whole_days(), "the certificate ends soon");
+            tracing::warn!(days = left.whole_days(), "the certificate expires soon");
         }
     }
 }
@@ -116,7 +116,7 @@ fn watch(files: TlsFiles, current: Arc<CurrentCertificate>, woken: Receiver<()>)
             match read(&files, edge::now()) {
                 Ok(certificate) => {
                     *current.certificate.write().unwrap_or_else(PoisonError::into_inner) = certificate;
-                    tracing::info!("the certificate was read again");
+                    tracing::info!("the certificate was reloaded");
                 }
                 Err(error) => {
                     FAILED_RELOADS.add_one();

@@ -7,7 +7,6 @@ pub(crate) mod local_ca;
 pub(crate) mod mails;
 pub(crate) mod origin_watch;
 pub(crate) mod passed_sockets;
-pub(crate) mod process_metrics;
 pub(crate) mod readiness;
 pub(crate) mod running;
 pub(crate) mod systemd;
@@ -23,8 +22,8 @@ use intake_domain::{Environment, IdentityProvider, KeyActivity, OrganisationId};
 use intake_http::{Api, Connections, envelope};
 use intake_infra::{
     Argon2Hasher, Database, KeyDirectory, KeyUseWriter, KeyUses, PostgresAuditLog, PostgresKeyActivity,
-    PostgresKeyStore, PostgresMembers, PostgresPasskeyStore, PostgresPatientRegister, PostgresSessionStore, Pulse,
-    RingSignatures,
+    PostgresKeyStore, PostgresMembers, PostgresOwnKeyStore, PostgresPasskeyStore, PostgresPatientRegister,
+    PostgresSessionStore, Pulse, RingSignatures,
 };
 use tokio::signal::unix::SignalKind;
 use tokio::task::JoinHandle;
@@ -66,7 +65,7 @@ pub(crate) fn serve(configuration: impl FnOnce() -> anyhow::Result<Configuration
         tracing::warn!("{warning}");
     }
     for variable in settings::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
-        tracing::warn!(variable, "a variable is no setting of this program: is it misspelt?");
+        tracing::warn!(variable, "unknown setting: is it misspelt?");
     }
     configuration.assert_can_serve()?;
     traces::start()?;
@@ -112,14 +111,14 @@ async fn open(configuration: &Arc<Configuration>, signals: &mut Signals) -> anyh
 
 /// Waits for an interrupted start to end, then closes what it has opened.
 async fn give_up(opening: JoinHandle<anyhow::Result<Backend>>, signals: &mut Signals) {
-    tracing::info!("stopping: the start is given up");
+    tracing::info!("stopping: the start is cancelled");
     let end = tokio::time::timeout(STOPPED_START_TIMEOUT, async {
         if let Ok(opened) = opening.await {
             let _ = tokio::task::spawn_blocking(move || drop(opened)).await;
         }
     });
     if signals.or_stop_at_once(end).await.is_err() {
-        tracing::warn!("the start does not end: the program ends without waiting for it");
+        tracing::warn!("the start did not stop in time: the program ends without it");
     }
 }
 
@@ -128,7 +127,7 @@ async fn close(backend: Backend, signals: &mut Signals) {
     let closing = tokio::task::spawn_blocking(move || drop(backend));
     let closed = signals.or_stop_at_once(tokio::time::timeout(DATABASE_STOP_TIMEOUT, closing)).await;
     if closed.is_err() {
-        tracing::warn!("the embedded database does not stop: it is left to its guard");
+        tracing::warn!("the embedded database did not stop in time: its guard will stop it");
     }
 }
 
@@ -163,7 +162,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
 
     let Configuration { environment, writers, deadline, .. } = *configuration;
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &directory, &uses)?);
-    let api = open_api(configuration, Arc::clone(&register), &activity, &base).configure();
+    let api = open_api(configuration, &database, Arc::clone(&register), &activity, &base).configure();
     let (mails, mailer) = mails::start(configuration, &base, &keys, &members)?;
     let dashboard =
         open_dashboard(configuration, &database, &keys, activity, &members, mails.clone(), &base)?.configure();
@@ -173,7 +172,9 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     };
 
     let connections_max = listeners::connections_max();
-    let connections = Connections::new(connections_max, configuration.trusted_proxies.clone(), configuration.hsts);
+    let documentation = Some(format!("{base}/docs"));
+    let proxies = configuration.trusted_proxies.clone();
+    let connections = Connections::new(connections_max, proxies, configuration.hsts, documentation);
     let last = LastCheck::default();
     let watched = database.clone();
     let readiness = Readiness { database, register, connections: connections.clone(), environment, last };
@@ -216,6 +217,7 @@ async fn prepare_and_listen(
 
 fn open_api(
     configuration: &Configuration,
+    database: &Database,
     register: Arc<PostgresPatientRegister>,
     activity: &Arc<dyn KeyActivity>,
     base: &str,
@@ -223,6 +225,7 @@ fn open_api(
     Api {
         register,
         activity: Arc::clone(activity),
+        own_keys: Arc::new(PostgresOwnKeyStore::new(database.clone())),
         format: configuration.key_format.clone(),
         rate: configuration.rate_limit.0,
         proxies: configuration.trusted_proxies.clone(),

@@ -35,7 +35,7 @@ impl OriginWatch {
             match database.look_at_origin(seen.clone(), turn).await {
                 Ok(Look::Known(found)) => seen = Some(found),
                 Ok(Look::Promoted(found)) => {
-                    tracing::warn!("a standby of the database was promoted; everything on record is there");
+                    tracing::warn!("a standby of the database was promoted; its audit log is complete");
                     seen = Some(found);
                 }
                 Ok(Look::Restored) => return explain(self.setting)(SchemaError::Restored),

@@ -37,7 +37,7 @@ pub(crate) fn keep_watchdog_quiet() {
             match stuck_thread() {
                 None => tell(vec![NotifyState::Watchdog]),
                 Some(thread) if !std::mem::replace(&mut is_stuck, true) => {
-                    tracing::error!(thread, "a part of the program is stuck: the watchdog is left to act");
+                    tracing::error!(thread, "a part of the program is stuck: the systemd watchdog will restart it");
                 }
                 Some(_) => {}
             }

@@ -5,13 +5,13 @@ use std::str::FromStr;
 use clap::Args;
 use intake_domain::{KeyNote, Name};
 
-/// Who runs a command, and why, for the activity log.
+/// Who runs a command, and why, for the audit log.
 #[derive(Args, Default)]
 pub(crate) struct Run {
-    /// Who runs this, for the activity log [default: the value of `SUDO_USER`, or of `USER`]
+    /// Who runs this, for the audit log [default: `INTAKE_OPERATOR`, or the account]
     #[arg(long = "as", value_name = "NAME", value_parser = |text: &str| Name::new(text))]
     pub(crate) by: Option<Name>,
-    /// Reason, for the activity log
+    /// Reason, for the audit log
     #[arg(long, value_name = "TEXT", value_parser = KeyNote::new, default_value = "", hide_default_value = true)]
     pub(crate) reason: KeyNote,
 }
@@ -19,17 +19,17 @@ pub(crate) struct Run {
 /// Answers given beforehand to a command that ends something for good.
 #[derive(Args)]
 pub(crate) struct Brakes {
-    /// Asks nothing at a terminal
+    /// Skip the question at a terminal
     #[arg(long)]
     pub(crate) yes: bool,
-    /// Says what would end, and changes nothing
+    /// Show what would end, and change nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct Output {
-    /// Prints one JSON value instead of text for people
+    /// Print one JSON value instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,100 +3,132 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use intake_domain::{EmailAddress, KeyId, OrganisationId, Role};
 
 use crate::settings::Flags;
-use crate::settings::arguments::{Brakes, Output, Run, parse_id, parse_time};
+use crate::settings::arguments::{Brakes, Output, Run, parse_id};
+use crate::settings::audit_arguments::AuditArguments;
+use crate::settings::backup_arguments::BackupArguments;
+use crate::settings::deliver_command::DeliverArguments;
 use crate::settings::key_command::KeyCommand;
+use crate::settings::organisation_command::OrganisationCommand;
+use crate::settings::pairs_arguments::PairsArguments;
 use crate::settings::patient_command::PatientCommand;
 
-/// The front door of a clinic's patient register.
+/// Patient intake API for clinics.
 #[derive(Parser)]
-#[command(name = "intake", version = env!("BUILD_VERSION"), disable_help_subcommand = true)]
-#[command(after_help = "Settings are flags or variables; a flag wins. Without a command, intake serves.")]
+#[command(name = "intake", version = env!("BUILD_VERSION"), disable_help_flag = true, disable_help_subcommand = true)]
+#[command(
+    after_help = "Without a command, intake serves. Each command also takes the settings of `intake help settings`."
+)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
-    /// Installs PostgreSQL without asking, if it is missing and no database is named
+    /// Install PostgreSQL without asking, if it is missing and no database is named
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Print help
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    help: Option<bool>,
     #[command(flatten)]
     pub(crate) flags: Flags,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Serves (the default); in development it migrates first
+    /// Start the service (default); in development, migrate first
     Serve,
     #[command(flatten)]
     Operator(OperatorCommand),
-    /// Asks the service beside it whether it lives: exit 0 if so
+    /// Check whether the service on this machine is alive: exit status 0 or 1
     Probe {
-        /// Asks whether it is ready to store patients instead
+        /// Check whether it is ready to store patients instead
         #[arg(long)]
         ready: bool,
     },
-    /// Prints the OpenAPI 3.1 document of the interface
+    /// Print this help, or the settings that every command accepts
+    Help { topic: Option<HelpTopic> },
+    /// Print the OpenAPI 3.1 document of the API
     Openapi {
         #[command(flatten)]
         output: Output,
     },
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum HelpTopic {
+    /// The settings, as flags and as variables
+    Settings,
+}
+
 /// Commands of operators for the database.
 #[derive(Subcommand)]
 pub(crate) enum OperatorCommand {
-    /// Brings the database's schema up to date, as its owner
+    /// Apply database migrations, as the owner
     Migrate {
-        /// Lets this role do what the service needs, and nothing else
+        /// Grant this role what the service needs, and nothing else
         #[arg(long, value_name = "NAME")]
         service_role: Option<String>,
-        /// Says what would be done, and changes nothing
+        /// Report what would be done, and change nothing
         #[arg(long)]
         check: bool,
-        /// Lets this role read patients through the view `patients_v1`, and nothing else
+        /// Grant this role the reading of patients through the view `patients_v1`, and nothing else
         #[arg(long, value_name = "NAME")]
         reader_role: Option<String>,
-        /// Lets the reader's role read this organisation's patients only
+        /// Limit the reader's role to this organisation's patients
         #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>, requires = "reader_role")]
         organisation: Option<OrganisationId>,
-        /// Lets the reader's role read the patients of every organisation, if it was limited to one before
+        /// Let the reader's role read the patients of every organisation again
         #[arg(long, requires = "reader_role", conflicts_with = "organisation")]
         all_organisations: bool,
         #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
         output: Output,
     },
-    /// Spreads a migrated database over the nodes of a Citus cluster
+    /// Distribute a migrated database over the nodes of a Citus cluster
     Spread {
-        /// Number of parts into which the tables that grow are divided [default: 32, or two for each worker if that is
-        /// more]
+        /// Number of shards [default: 32, or two for each worker if that is more]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
         shards: Option<u32>,
         #[command(flatten)]
         output: Output,
     },
-    /// Looks at each part that the service needs, and says whether it is in order
+    /// Check settings, database, certificate, mail, sign-on and disk
     Doctor {
         #[command(flatten)]
         output: Output,
     },
-    /// Prints the record of what members and operators did, the oldest first
+    /// Print the audit log, oldest first
     Audit(AuditArguments),
-    /// Makes, lists, renames, suspends and closes organisations
+    /// Create, list, rename, suspend, close and erase organisations
     #[command(subcommand)]
     Organisation(OrganisationCommand),
-    /// Makes, replaces, lists and revokes API keys, and says how they are used
+    /// Create, replace, pause, revoke and list API keys, and count their use
     #[command(subcommand)]
     Key(KeyCommand),
-    /// Invites people to an organisation's dashboard, lists and removes them
+    /// Invite, list and remove members of an organisation's dashboard
     #[command(subcommand)]
     Member(MemberCommand),
-    /// Writes an organisation's patients, or what was committed since an earlier export, as a reader
+    /// Print why a request was refused
+    Request {
+        /// The X-Request-Id of the request's answer
+        id: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Export an organisation's patients, or the changes since an earlier export, as a reader
     Export(ExportArguments),
-    /// Says that a database which was restored or moved is the register from here on, and tells what to look at
+    /// Deliver patients and erasures to a webhook, a FHIR server or a folder, as a reader
+    Deliver(Box<DeliverArguments>),
+    /// List patients that may be one person by their ids, as a reader
+    Pairs(PairsArguments),
+    /// Back up the database of this machine into a folder, or try the newest backup
+    Backup(BackupArguments),
+    /// Run after a restore: confirm that this database is the live one, and list what it lost
     Restored(RestoredArguments),
-    /// Shows or erases what is stored about a patient, as the owner of the database
+    /// Show or erase what is stored about a patient, as the owner
     #[command(subcommand)]
     Patient(PatientCommand),
 }
@@ -104,13 +136,13 @@ pub(crate) enum OperatorCommand {
 /// Steps for a restored database.
 #[derive(Args)]
 pub(crate) struct RestoredArguments {
-    /// Output of `intake audit --json` from the database that was lost
+    /// Copy of the lost database's audit log (the output of `intake audit --json`)
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
-    /// Revokes every key that is in the database
+    /// Revoke every key in the database
     #[arg(long)]
     pub(crate) revoke_keys: bool,
-    /// Carries out the commands that it prints, except those by which someone gets a key or a link
+    /// Run the commands that it prints, except those that print a key or a link
     #[arg(long, requires = "audit")]
     pub(crate) apply: bool,
     #[command(flatten)]
@@ -121,49 +153,42 @@ pub(crate) struct RestoredArguments {
     pub(crate) output: Output,
 }
 
-/// Part of the record to print.
-#[derive(Args)]
-pub(crate) struct AuditArguments {
-    /// Only what concerns this organisation
-    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-    pub(crate) organisation: Option<OrganisationId>,
-    /// Only what was recorded since: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) since: Option<time::OffsetDateTime>,
-    /// Goes on with whatever is recorded, until SIGTERM or Ctrl-C; with --json, one JSON object in each line
-    #[arg(long)]
-    pub(crate) follow: bool,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
 /// Content and target of an export.
 #[derive(Args)]
 pub(crate) struct ExportArguments {
-    /// The organisation whose patients are exported
+    /// The organisation
     #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
     pub(crate) organisation: OrganisationId,
-    /// The form of the output
+    /// Format of the output
     #[arg(long)]
     pub(crate) format: Format,
     /// Only what was committed since the run that printed this token
     #[arg(long, value_name = "TOKEN", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) since: Option<String>,
-    /// A file that keeps the token from run to run; while there is none, everything is exported
+    /// File that keeps the token from run to run; without the file, everything is exported
     #[arg(long, value_name = "FILE", conflicts_with = "since")]
     pub(crate) state: Option<PathBuf>,
-    /// The file to write instead of standard output (-); it appears when it is complete
+    /// File to write instead of standard output (-); renamed into place when complete
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Replace an existing file without asking at a terminal
+    #[arg(long, requires = "output")]
+    pub(crate) yes: bool,
     /// Only patients that this API key created
     #[arg(long, value_name = "ID", value_parser = parse_id::<KeyId>)]
     pub(crate) key: Option<KeyId>,
-    /// Goes on with whatever is committed, until SIGTERM or Ctrl-C
+    /// Keep running and export new changes until SIGTERM or Ctrl-C
     #[arg(long)]
     pub(crate) follow: bool,
+    /// With fhir: write the names of Australian states as codes
+    #[arg(long)]
+    pub(crate) australian_states: bool,
+    /// With fhir: add a Provenance to each patient, with its time and API key
+    #[arg(long)]
+    pub(crate) provenance: bool,
 }
 
-/// The form of an export.
+/// Format of an export.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
     /// A JSON object in each line, as the API returned it
@@ -175,72 +200,16 @@ pub(crate) enum Format {
 }
 
 #[derive(Subcommand)]
-pub(crate) enum OrganisationCommand {
-    /// Makes an organisation
-    Create {
-        /// 1 to 100 characters
-        #[arg(long)]
-        name: String,
-        #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
-    },
-    /// Lists all organisations, the oldest first
-    List {
-        #[command(flatten)]
-        output: Output,
-    },
-    /// Gives an organisation another name
-    Rename {
-        /// 1 to 100 characters
-        #[arg(long)]
-        name: String,
-        #[command(flatten)]
-        of: OrganisationArguments,
-    },
-    /// Refuses all keys of an organisation at once, until it is resumed; nothing is lost
-    Suspend(OrganisationArguments),
-    /// Accepts the keys of a suspended organisation again
-    Resume(OrganisationArguments),
-    /// Revokes all keys of an organisation and removes its members, for good; its patients are kept
-    Close {
-        #[command(flatten)]
-        of: OrganisationArguments,
-        #[command(flatten)]
-        brakes: Brakes,
-    },
-    /// Erases the patients of a closed organisation for good, as the owner of the database
-    Erase {
-        #[command(flatten)]
-        of: OrganisationArguments,
-        #[command(flatten)]
-        brakes: Brakes,
-    },
-}
-
-#[derive(Args)]
-pub(crate) struct OrganisationArguments {
-    /// The organisation's id, as `organisation list` shows it
-    #[arg(value_name = "ID", value_parser = parse_id::<OrganisationId>)]
-    pub(crate) organisation: OrganisationId,
-    #[command(flatten)]
-    pub(crate) run: Run,
-    #[command(flatten)]
-    pub(crate) output: Output,
-}
-
-#[derive(Subcommand)]
 pub(crate) enum MemberCommand {
-    /// Prints a one-time link for a new member
+    /// Print a one-time link for a new member
     Invite {
         #[command(flatten)]
         member: MemberArguments,
-        /// Role of the member: administrators manage members and keys, key managers keys; auditors only look
+        /// Role of the member: administrators manage members and keys, key managers keys; auditors can only view
         #[arg(long, value_name = "ROLE", default_value = Role::Administrator.as_str(), value_parser = Role::from_str)]
         role: Role,
     },
-    /// Lists the members of an organisation
+    /// List the members of an organisation
     List {
         /// The organisation
         #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
@@ -248,16 +217,16 @@ pub(crate) enum MemberCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Withdraws an invitation that was not accepted: its link stops working at once
+    /// Cancel an invitation: its link stops working at once
     WithdrawInvitation(MemberArguments),
-    /// Removes a member, who is signed out everywhere at once; the last administrator stays
+    /// Remove a member and end their sessions; fails for the last administrator
     Remove(MemberArguments),
-    /// Prints a one-time link for a member who forgot the password
+    /// Print a one-time link for a member who forgot the password
     ResetPassword(MemberArguments),
-    /// Lets single sign-on find a member's account by its address, which you confirm; ends the password, the second
-    /// factors and all sessions
+    /// Let single sign-on find a member's account by its email address, which you confirm; ends password, second
+    /// factors and sessions
     Link(MemberArguments),
-    /// Turns off two-step sign-in, and removes the passkeys, of a member who has lost them
+    /// Turn off two-step sign-in and remove the passkeys of a member who has lost them
     ResetSecondFactor(MemberArguments),
 }
 
@@ -266,7 +235,7 @@ pub(crate) struct MemberArguments {
     /// The member's organisation
     #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
     pub(crate) organisation: OrganisationId,
-    /// The address with which the member signs in
+    /// The member's email address
     #[arg(long)]
     pub(crate) email: EmailAddress,
     #[command(flatten)]
@@ -308,7 +277,7 @@ mod tests {
                 "FILES",
                 &[
                     "/etc/intake/intake.env: the settings of the service that systemd runs, one variable in each line.",
-                    "/usr/share/doc/intake/docs/operations.md: how to run it.",
+                    "/usr/share/doc/intake/docs/README.md: the index of the documents.",
                 ],
             ),
             ("SEE ALSO", &["intake-import(1), systemctl(1)"]),

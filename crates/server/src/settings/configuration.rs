@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use intake_dashboard::{invitation_path, reset_password_path};
-use intake_domain::{Environment, KeyFormat, KeyPrefix, Passwords, Token};
+use intake_domain::{Environment, KeyFormat, KeyPrefix, Name, Passwords, Token};
 use intake_http::{Hsts, RateLimit, TrustedProxies};
 use intake_infra::{Durability, MailSender, SmtpUrl};
 use tracing_subscriber::filter::Targets;
@@ -19,11 +19,12 @@ use crate::settings::data_dir::DataDir;
 use crate::settings::database_addresses::{self, DatabaseUrls};
 use crate::settings::private_file;
 use crate::settings::single_sign_on::{self, SingleSignOnSettings};
-use crate::settings::values::{Address, Delay, Link, Log, Proxies, Span, Switched, Writers};
+use crate::settings::values::{Address, Delay, Link, Log, OperatorName, Proxies, Span, Switched, Writers};
 use crate::settings::{
-    ADMIN_ADDR, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HSTS, HTTP_ADDR, HTTPS_ADDR,
-    KEY_PREFIX, LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, POSTGRES_BIN, PUBLIC_URL,
-    RATE_LIMIT, SMTP_URL, SMTP_URL_FILE, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES, WRITERS,
+    ADMIN_ADDR, AUDIT_COPIES, BACKUP_MARK, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HSTS,
+    HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, OPERATOR,
+    POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, SMTP_URL, SMTP_URL_FILE, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES,
+    WRITERS,
 };
 
 /// The permission of everyone to read a file.
@@ -60,6 +61,12 @@ pub(crate) struct Configuration {
     /// None: members do not sign in by single sign-on.
     pub(crate) single_sign_on: Option<SingleSignOnSettings>,
     pub(crate) log: Targets,
+    /// None: the age of the newest backup cannot be seen.
+    pub(crate) backup_mark: Option<PathBuf>,
+    /// None: the age of the newest copy of the audit log cannot be seen.
+    pub(crate) audit_copies: Option<PathBuf>,
+    /// None: the account that runs the command.
+    pub(crate) operator: Option<Name>,
 }
 
 /// Settings of mails.
@@ -97,6 +104,9 @@ impl Configuration {
             mail: mail(settings)?,
             single_sign_on: single_sign_on::read(settings)?,
             log: settings.get::<Log>(&LOG)?.0,
+            backup_mark: settings.optional(&BACKUP_MARK)?,
+            audit_copies: settings.optional(&AUDIT_COPIES)?,
+            operator: settings.optional::<OperatorName>(&OPERATOR)?.map(|operator| operator.0),
         };
         if environment == Environment::Production && configuration.database.is_none() {
             bail!("DATABASE_URL or DATABASE_URL_FILE must be set in production");
@@ -129,6 +139,14 @@ impl Configuration {
         let port = self.https_addr.port();
         let base = self.base_url(Some(if port == 0 { USUAL_HTTPS_PORT } else { port }));
         format!("{base}{path}")
+    }
+
+    /// Refuses to make a link that would lead to this machine alone.
+    pub(crate) fn assert_links_lead_here(&self) -> anyhow::Result<()> {
+        if self.environment == Environment::Production && self.public_url.is_none() {
+            bail!("INTAKE_PUBLIC_URL must be set in production: the link leads there");
+        }
+        Ok(())
     }
 
     /// Returns what a service can be started with and should not.

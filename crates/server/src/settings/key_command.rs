@@ -8,7 +8,7 @@ use crate::settings::arguments::{Output, Run, parse_id, parse_time};
 
 #[derive(Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Makes an API key and prints it, this once
+    /// Create an API key and print it once
     Create {
         /// The organisation it belongs to
         #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
@@ -19,7 +19,7 @@ pub(crate) enum KeyCommand {
         /// Time at which it expires: RFC 3339, or YYYY-MM-DD for 00:00 UTC of that day
         #[arg(long, value_name = "TIME", value_parser = parse_time)]
         expires: Option<OffsetDateTime>,
-        /// The only networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8 [default: any]
+        /// Networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8 [default: any]
         #[arg(long, value_name = "NETWORKS", default_value = "any", hide_default_value = true)]
         allow: AllowedNetworks,
         #[command(flatten)]
@@ -27,7 +27,7 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Makes a key in the place of another one and prints it, this once; both work until the new one creates a patient
+    /// Create a replacement key and print it once; both work until the new one creates a patient
     Replace {
         /// The old key's id, as `key list` shows it
         #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
@@ -35,6 +35,12 @@ pub(crate) enum KeyCommand {
         /// Time for which the old key still works after the new one has created its first patient
         #[arg(long, value_name = "TIME", default_value = "24h")]
         ends_after: EndsAfter,
+        /// Days after which the old key ends even if the new one has created no patient
+        #[arg(long, value_name = "DAYS", default_value = "14", value_parser = clap::value_parser!(u16).range(1..=365))]
+        ends_within: u16,
+        /// Revoke the old key at once, because someone else may have it
+        #[arg(long, conflicts_with_all = ["ends_after", "ends_within"])]
+        leaked: bool,
         /// Expiry of the new key: a time or day as for `key create`, or `never` [default: after as many days as the
         /// old one was made for]
         #[arg(long, value_name = "TIME", value_parser = parse_end)]
@@ -44,7 +50,7 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Lists keys, the oldest first
+    /// List keys, oldest first
     List {
         /// Only those of this organisation
         #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
@@ -52,20 +58,20 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Says which keys send most, and which are refused and why
+    /// List the keys that send most, with what is refused and why
     Usage(UsageArguments),
-    /// Clears a key's mark that it was sent over plain HTTP
+    /// Clear a key's mark that it was sent unencrypted
     ClearSentInClear(KeyArguments),
-    /// Pauses a key at once: it is refused until it is resumed, and still expires
+    /// Refuse a key until it is resumed; it still expires
     Pause(KeyArguments),
-    /// Resumes a key that is paused
+    /// Resume a paused key
     Resume(KeyArguments),
-    /// Shows or sets the networks from which a key is accepted
+    /// Show or set the networks from which a key is accepted
     Networks {
         /// The key's id, as `key list` shows it
         #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
         key: KeyId,
-        /// The only networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8, or `any`
+        /// Networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8, or `any`
         #[arg(long, value_name = "NETWORKS")]
         allow: Option<AllowedNetworks>,
         #[command(flatten)]
@@ -73,7 +79,7 @@ pub(crate) enum KeyCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Revokes a key at once and for good
+    /// Revoke a key at once and for good
     Revoke(KeyArguments),
 }
 
@@ -147,10 +153,10 @@ pub(crate) struct UsageArguments {
     /// Only keys of this organisation
     #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
     pub(crate) organisation: Option<OrganisationId>,
-    /// Over how many days, today (UTC) included
-    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=60))]
+    /// Number of days, today (UTC) included
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=30))]
     pub(crate) days: u16,
-    /// Number of keys at most, those with most requests first
+    /// Number of keys, those with most requests first
     #[arg(long, value_name = "NUMBER", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
     #[command(flatten)]

@@ -2,12 +2,18 @@
 //! docs/operations/settings.md all come from here. Reading gives a value, or a line that names the variable.
 
 pub(crate) mod arguments;
+pub(crate) mod audit_arguments;
+pub(crate) mod backup_arguments;
 pub(crate) mod certificate_files;
 pub(crate) mod command_line;
 pub(crate) mod configuration;
 pub(crate) mod data_dir;
 pub(crate) mod database_addresses;
+pub(crate) mod deliver_command;
+pub(crate) mod help;
 pub(crate) mod key_command;
+pub(crate) mod organisation_command;
+pub(crate) mod pairs_arguments;
 pub(crate) mod patient_command;
 pub(crate) mod private_file;
 pub(crate) mod single_sign_on;
@@ -46,7 +52,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help and of docs/operations/settings.md.
-pub(crate) const SETTINGS: [&Setting; 31] = [
+pub(crate) const SETTINGS: [&Setting; 34] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -78,6 +84,9 @@ pub(crate) const SETTINGS: [&Setting; 31] = [
     &DURABILITY,
     &WRITERS,
     &POSTGRES_BIN,
+    &BACKUP_MARK,
+    &AUDIT_COPIES,
+    &OPERATOR,
 ];
 
 pub(crate) const ENVIRONMENT: Setting = Setting {
@@ -91,37 +100,37 @@ pub(crate) const DATABASE_URL: Setting = Setting {
     variable: "DATABASE_URL",
     value: "URL",
     default: Absent("none"),
-    help: "The service's connection. Without it, in development: an embedded PostgreSQL",
+    help: "URL of the service's database role. Without it, in development: an embedded PostgreSQL",
 };
 pub(crate) const DATABASE_URL_FILE: Setting = Setting {
     variable: "DATABASE_URL_FILE",
     value: "FILE",
     default: Absent("none"),
-    help: "A file that holds the service's connection, instead of `DATABASE_URL`; read again for each new connection, so that a password can be changed while the service runs",
+    help: "File with that URL, instead of `DATABASE_URL`; read again for each new connection, so that a password can be changed while the service runs",
 };
 pub(crate) const MIGRATION_DATABASE_URL: Setting = Setting {
     variable: "INTAKE_MIGRATION_DATABASE_URL",
     value: "URL",
     default: Absent("`DATABASE_URL`"),
-    help: "The owner's connection, for migrations",
+    help: "URL of the owner's role, for migrations",
 };
 pub(crate) const MIGRATION_DATABASE_URL_FILE: Setting = Setting {
     variable: "INTAKE_MIGRATION_DATABASE_URL_FILE",
     value: "FILE",
     default: Absent("none"),
-    help: "A file that holds the owner's connection, instead of `INTAKE_MIGRATION_DATABASE_URL`",
+    help: "File with that URL, instead of `INTAKE_MIGRATION_DATABASE_URL`",
 };
 pub(crate) const DATA_DIR: Setting = Setting {
     variable: "INTAKE_DATA_DIR",
     value: "FOLDER",
     default: Text(".intake"),
-    help: "Embedded database, development certificates",
+    help: "Folder of the embedded database and of development certificates",
 };
 pub(crate) const HTTPS_ADDR: Setting = Setting {
     variable: "INTAKE_HTTPS_ADDR",
     value: "ADDR",
     default: Text("127.0.0.1:8443"),
-    help: "Where to serve HTTPS: TLS 1.2 and 1.3, HTTP/1.1",
+    help: "Address for HTTPS: TLS 1.2 and 1.3, HTTP/1.1",
 };
 pub(crate) const TLS_CERT: Setting = Setting {
     variable: "INTAKE_TLS_CERT",
@@ -139,127 +148,127 @@ pub(crate) const HTTP_ADDR: Setting = Setting {
     variable: "INTAKE_HTTP_ADDR",
     value: "ADDR",
     default: ByEnvironment { development: "127.0.0.1:8080", production: "off" },
-    help: "Where to take plain HTTP, or `off`. It answers 426, except to trusted proxies",
+    help: "Address for plain HTTP, or `off`. It answers 426, except to trusted proxies",
 };
 pub(crate) const TRUSTED_PROXIES: Setting = Setting {
     variable: "INTAKE_TRUSTED_PROXIES",
     value: "CIDR,…",
     default: Absent("none"),
-    help: "Networks of proxies in front, a CIDR list: only their `X-Forwarded-Proto: https` is believed, \
+    help: "Addresses of proxies in front, a CIDR list: only their `X-Forwarded-Proto` and `X-Forwarded-For` are believed, \
            on the plain listener",
 };
 pub(crate) const HSTS: Setting = Setting {
     variable: "INTAKE_HSTS",
     value: "HOSTS",
     default: Text("host"),
-    help: "For which hosts browsers must use HTTPS alone, for a year from each answer: `host`, or `subdomains` for all \
-           below it as well, which nobody can then open without HTTPS",
+    help: "Hosts for which browsers must use HTTPS, for a year from each answer: `host`, or `subdomains` to include all \
+           hosts below it",
 };
 pub(crate) const ADMIN_ADDR: Setting = Setting {
     variable: "INTAKE_ADMIN_ADDR",
     value: "ADDR",
     default: Text("127.0.0.1:9464"),
-    help: "Where to serve `/livez`, `/readyz` and `/metrics`, over plain HTTP",
+    help: "Address for `/livez`, `/readyz` and `/metrics`, over plain HTTP",
 };
 pub(crate) const KEY_PREFIX: Setting = Setting {
     variable: "INTAKE_KEY_PREFIX",
     value: "PREFIX",
     default: Text("intake"),
-    help: "What keys begin with. Keys with another prefix are refused from then on",
+    help: "Beginning of every key. Keys with another prefix are refused from then on",
 };
 pub(crate) const RATE_LIMIT: Setting = Setting {
     variable: "INTAKE_RATE_LIMIT",
     value: "RATE/BURST",
     default: Text("100/1000"),
-    help: "Requests a second in the long run / at once, for each key and instance; or `off`",
+    help: "Sustained requests per second / burst size, for each key and instance; or `off`",
 };
 pub(crate) const DEADLINE: Setting = Setting {
     variable: "INTAKE_DEADLINE",
     value: "TIME",
     default: Text("5s"),
-    help: "How long a request may wait for the database, and a password for its turn to be checked, before 503 \
+    help: "Longest wait of a request for the database, and of a password to be checked, before 503 \
         (`500ms`, `5s`, `1m`)",
 };
 pub(crate) const DRAIN_DELAY: Setting = Setting {
     variable: "INTAKE_DRAIN_DELAY",
     value: "TIME",
     default: ByEnvironment { development: "0s", production: "5s" },
-    help: "How long a service that stops still takes connections, while `/readyz` already says that it is draining: \
-           longer than a load balancer needs to notice",
+    help: "Time for which a stopping service still accepts connections, while `/readyz` says `draining`: longer than a \
+           load balancer needs to notice",
 };
 pub(crate) const PUBLIC_URL: Setting = Setting {
     variable: "INTAKE_PUBLIC_URL",
     value: "URL",
     default: Absent("`https://localhost:8443`, or the port that HTTPS is served on"),
-    help: "The base of links that are printed and shown",
+    help: "Public base URL of the dashboard, used in links",
 };
 pub(crate) const SMTP_URL: Setting = Setting {
     variable: "INTAKE_SMTP_URL",
     value: "URL",
     default: Absent("none: links are shown instead"),
-    help: "The mail server for mails to members: `smtps://USER:PASSWORD@HOST`, or `smtp://HOST`, which begins unencrypted",
+    help: "Mail server for emails to members: `smtps://USER:PASSWORD@HOST`, or `smtp://HOST`, which begins unencrypted",
 };
 pub(crate) const SMTP_URL_FILE: Setting = Setting {
     variable: "INTAKE_SMTP_URL_FILE",
     value: "FILE",
     default: Absent("none"),
-    help: "A file that holds the mail server's address, instead of `INTAKE_SMTP_URL`; read at the start",
+    help: "File with that URL, instead of `INTAKE_SMTP_URL`; read at the start",
 };
 pub(crate) const MAIL_FROM: Setting = Setting {
     variable: "INTAKE_MAIL_FROM",
     value: "ADDRESS",
     default: Absent("`intake@` and the host of `INTAKE_PUBLIC_URL`"),
-    help: "The sender of mails, such as `Patient register <noreply@clinic.example>`",
+    help: "Sender of emails, such as `Patient register <noreply@clinic.example>`",
 };
 pub(crate) const OIDC_ISSUER: Setting = Setting {
     variable: "INTAKE_OIDC_ISSUER",
     value: "URL",
-    default: Absent("none: there is no single sign-on"),
-    help: "The address of an OpenID Connect provider, by which members can sign in: as the provider says it itself, and \
-           with `https://`, unless it is on this machine in development",
+    default: Absent("none: no single sign-on"),
+    help: "Issuer URL of the OpenID Connect provider for single sign-on, exactly as the provider states it, with \
+           `https://`, unless it is on this machine in development",
 };
 pub(crate) const OIDC_CLIENT_ID: Setting = Setting {
     variable: "INTAKE_OIDC_CLIENT_ID",
     value: "ID",
     default: Absent("none"),
-    help: "The name by which the provider knows this service",
+    help: "Client id of this service at the provider",
 };
 pub(crate) const OIDC_CLIENT_SECRET: Setting = Setting {
     variable: "INTAKE_OIDC_CLIENT_SECRET",
     value: "SECRET",
     default: Absent("none"),
-    help: "The secret by which the provider knows this service",
+    help: "Client secret of this service at the provider",
 };
 pub(crate) const OIDC_CLIENT_SECRET_FILE: Setting = Setting {
     variable: "INTAKE_OIDC_CLIENT_SECRET_FILE",
     value: "FILE",
     default: Absent("none"),
-    help: "A file that holds the secret, instead of `INTAKE_OIDC_CLIENT_SECRET`; read at the start",
+    help: "File with that secret, instead of `INTAKE_OIDC_CLIENT_SECRET`; read at the start",
 };
 pub(crate) const OIDC_NAME: Setting = Setting {
     variable: "INTAKE_OIDC_NAME",
     value: "NAME",
     default: Text("single sign-on"),
-    help: "What members call the provider, as in \"Sign in with Harbour Login\"",
+    help: "Name of the provider for members, as in \"Sign in with Harbour Login\"",
 };
 pub(crate) const PASSWORDS: Setting = Setting {
     variable: "INTAKE_PASSWORDS",
     value: "SWITCH",
     default: Text("on"),
-    help: "`off`: members sign in by single sign-on alone, and neither with passwords nor with passkeys alone",
+    help: "`off`: members sign in by single sign-on only, not with passwords or passkeys alone",
 };
 pub(crate) const LOG: Setting = Setting {
     variable: "INTAKE_LOG",
     value: "FILTER",
     default: Text("info"),
-    help: "A level, or levels by module (`info,intake_infra=debug`, and `info,intake::requests=info` for a line for each \
+    help: "Log level, or levels by module (`info,intake_infra=debug`, and `info,intake::requests=info` for a line for each \
            request); text on a terminal, JSON lines elsewhere",
 };
 pub(crate) const DURABILITY: Setting = Setting {
     variable: "INTAKE_DURABILITY",
     value: "NAME",
     default: Text("full"),
-    help: "`none` lets a database lose what it has acknowledged: for tests; production refuses it",
+    help: "`none` lets the database lose acknowledged patients: for tests; production refuses it",
 };
 pub(crate) const WRITERS: Setting = Setting {
     variable: "INTAKE_WRITERS",
@@ -267,11 +276,29 @@ pub(crate) const WRITERS: Setting = Setting {
     default: Absent("one for each four cores, at most 4"),
     help: "Connections that store patients; more make smaller batches",
 };
+pub(crate) const BACKUP_MARK: Setting = Setting {
+    variable: "INTAKE_BACKUP_MARK",
+    value: "FILE",
+    default: Absent("none"),
+    help: "File that each backup touches when it is complete; `intake doctor` reports its age",
+};
+pub(crate) const AUDIT_COPIES: Setting = Setting {
+    variable: "INTAKE_AUDIT_COPIES",
+    value: "FOLDER",
+    default: Absent("none"),
+    help: "Folder with copies of the audit log; `intake doctor` reports the age of the newest",
+};
+pub(crate) const OPERATOR: Setting = Setting {
+    variable: "INTAKE_OPERATOR",
+    value: "NAME",
+    default: Absent("the value of `SUDO_USER`, or of `USER`"),
+    help: "Operator's name for the audit log, where `--as` gives none",
+};
 pub(crate) const POSTGRES_BIN: Setting = Setting {
     variable: "INTAKE_POSTGRES_BIN",
     value: "FOLDER",
-    default: Absent("looked for in the usual places"),
-    help: "The folder of PostgreSQL's programs, for the embedded database",
+    default: Absent("found in the usual places"),
+    help: "Folder of PostgreSQL's programs, for the embedded database",
 };
 
 impl Setting {
@@ -280,11 +307,21 @@ impl Setting {
         format!("--{}", self.variable.trim_start_matches("INTAKE_").to_ascii_lowercase().replace('_', "-"))
     }
 
+    /// As `intake help settings` shows it.
+    fn paragraph(&self) -> String {
+        format!("{}  {}\n    {}", self.flag_name(), self.value, self.described())
+    }
+
+    fn described(&self) -> String {
+        format!("{} [variable: {}] [default: {}]", self.help, self.variable, self.default).replace('`', "")
+    }
+
     fn flag(&self) -> Arg {
         let name = self.flag_name().trim_start_matches('-').to_owned();
-        let help = format!("{} [variable: {}] [default: {}]", self.help, self.variable, self.default);
-        let help = help.replace('`', "");
-        Arg::new(self.variable).long(name).value_name(self.value).help(help).help_heading("Settings").global(true)
+        let help = self.described();
+        let arg = Arg::new(self.variable).long(name).value_name(self.value).help(help).help_heading("Settings");
+        // Listed by `intake help settings` and in the man page: below each command they would bury its own options.
+        arg.global(true).hide_short_help(true)
     }
 }
 

@@ -7,14 +7,14 @@ use crate::settings::arguments::{Brakes, Output, Run, parse_id};
 
 #[derive(Subcommand)]
 pub(crate) enum PatientCommand {
-    /// Prints everything that is stored about a patient
+    /// Print everything stored about a patient
     Show(PatientArguments),
-    /// Erases a patient for good
+    /// Erase a patient for good
     Erase {
         #[command(flatten)]
         arguments: PatientArguments,
-        /// Repeats an erasure after a restore that may have lost the patient: the digest of the patient's
-        /// Idempotency-Key, or `none`, as `restored --audit` prints it
+        /// Repeat an erasure after a restore: the digest of the patient's Idempotency-Key, or `none`, as
+        /// `restored --audit` prints it
         #[arg(long, value_name = "DIGEST", value_parser = parse_digest)]
         idempotency_digest: Option<KnownDigest>,
         #[command(flatten)]

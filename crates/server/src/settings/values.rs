@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::str::FromStr;
 use std::time::Duration;
 
+use intake_domain::{Name, NameError};
 use intake_http::TrustedProxies;
 use intake_infra::Durability;
 use ipnet::IpNet;
@@ -49,6 +50,17 @@ impl FromStr for Proxies {
         let networks = text.split(',').map(str::trim).filter(|text| !text.is_empty()).map(parse);
         let networks = networks.collect::<Result<_, _>>();
         networks.map(TrustedProxies::new).map(Self).map_err(|_| "must be networks like 10.0.0.0/8,192.168.1.7")
+    }
+}
+
+/// Who runs commands.
+pub(crate) struct OperatorName(pub(crate) Name);
+
+impl FromStr for OperatorName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Name::new(text).map(Self)
     }
 }
 

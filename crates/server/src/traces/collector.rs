@@ -1,13 +1,12 @@
 //! Requests to the collector, each within a time, and what the log says of a collector that takes nothing.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use intake_infra::client_tls;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use ureq::Agent;
-use ureq::tls::{RootCerts, TlsConfig, TlsProvider};
 
 /// Time from the look-up of its name to the last byte of its answer. A collector that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,13 +23,8 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new() -> Self {
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-            .root_certs(RootCerts::PlatformVerifier)
-            .build();
         let agent = Agent::config_builder()
-            .tls_config(tls)
+            .tls_config(client_tls())
             .timeout_global(Some(TIMEOUT))
             // A redirection could lead the headers of OTEL_EXPORTER_OTLP_HEADERS anywhere.
             .max_redirects(0)

@@ -11,7 +11,8 @@ use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
 use intake_edge as edge;
 use intake_infra::SERVICE_ROLE;
 use intake_test_support::{
-    Browser, Client, Clinic, Response, RoundTripCounter, Service, ServiceBuilder, TestDatabase, request, wait_for,
+    Browser, Client, Clinic, Response, RoundTripCounter, Service, ServiceBuilder, TestDatabase, is_nightly, request,
+    wait_for,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +51,12 @@ impl TestApp {
     /// The same over PostgreSQL alone, wherever other tests run.
     pub(crate) fn on_one_server(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
         let database = TestDatabase::on_one_server();
+        Self::new(settings(service(&database)).start(), database)
+    }
+
+    /// The same with full durability.
+    pub(crate) fn durable(settings: impl FnOnce(ServiceBuilder) -> ServiceBuilder) -> Self {
+        let database = TestDatabase::durable();
         Self::new(settings(service(&database)).start(), database)
     }
 
@@ -219,7 +226,8 @@ impl Member {
     }
 
     pub(crate) fn invite_as(&self, email: &str, role: &str) -> String {
-        let page = self.post("/settings/members", &format!("email={}&role={role}", email.replace('@', "%40"))).text();
+        let page =
+            self.post("/settings/members/invite", &format!("email={}&role={role}", email.replace('@', "%40"))).text();
         let link = between(&page, "id=\"link\" value=\"", "\"");
         link[link.find("/invitations/").unwrap()..].to_owned()
     }
@@ -283,6 +291,11 @@ pub(crate) fn confirm_identity(browser: &Browser) {
     browser.press("Confirm");
 }
 
+/// Chooses the role of the person who is to be invited.
+pub(crate) fn choose_role(browser: &Browser, role: &str) {
+    let _ = browser.run(&format!("document.querySelector('input[name=role][value={role}]').click()"));
+}
+
 /// Makes every session one in which nobody has confirmed who they are.
 pub(crate) fn unconfirm(app: &TestApp) {
     use diesel::connection::SimpleConnection;
@@ -290,9 +303,11 @@ pub(crate) fn unconfirm(app: &TestApp) {
     app.database.connect().batch_execute("UPDATE sessions SET confirmed_at = NULL").unwrap();
 }
 
-/// Runs a test in a browser with scripts and in one without, each with a service of its own, which Ada has joined.
+/// Runs a test in a browser with scripts, and each night in one without, each with a service of its own, which Ada has
+/// joined.
 pub(crate) fn in_each_browser(test: impl Fn(&TestApp, &Browser)) {
-    for browser in [Browser::start(), Browser::without_scripts()].iter().flatten() {
+    let without_scripts = is_nightly().then(Browser::without_scripts).flatten();
+    for browser in Browser::start().iter().chain(&without_scripts) {
         let app = TestApp::start();
         app.join(browser, "Ada", "ada@clinic.example");
         test(&app, browser);
@@ -306,6 +321,20 @@ pub(crate) fn create_key(browser: &Browser, name: &str) -> ApiKey {
     browser.press("Create key");
     browser.wait_for("won't be shown again");
     shown_key(browser)
+}
+
+/// Chooses what to do to a key of the list, from its menu.
+#[track_caller]
+pub(crate) fn choose_action(browser: &Browser, key: &str, action: &str) {
+    browser.press(&format!("Actions for {key}"));
+    let choose = format!(
+        "const items = [...document.querySelectorAll(':popover-open :is(a, button)')];
+         const item = items.find((item) => item.textContent === '{action}');
+         item?.click();
+         return items.map((item) => item.textContent)"
+    );
+    let items = browser.run(&choose);
+    assert!(items.as_array().unwrap().contains(&json!(action)), "{action} is none of {items}");
 }
 
 /// The key that the page shows.
@@ -357,6 +386,13 @@ impl Drop for OverWhenDropped<'_> {
 pub(crate) fn wait_for_lock_waits(database: &TestDatabase, count: i64) {
     let waits = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     wait_for("statements that wait for a lock", || database.count(waits) >= count);
+}
+
+/// Waits until nothing that a service or command began is at work in the database any more.
+pub(crate) fn wait_until_idle(database: &TestDatabase) {
+    let busy = "pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+        AND state <> 'idle' AND pid <> pg_backend_pid()";
+    wait_for("work in the database to end", || database.count(busy) == 0);
 }
 
 /// Keeps tests apart of which one takes all of the machine and another looks at the clock.

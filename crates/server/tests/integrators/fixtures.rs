@@ -49,12 +49,13 @@ impl Integration {
     }
 
     /// Writes an export of the organisation's patients into this file, as the owner.
-    pub(crate) fn export(&self, format: &str, file: &Path) {
+    pub(crate) fn export(&self, format: &str, more: &[&str], file: &Path) {
         let organisation = self.clinic.organisation.to_string();
         let owner = self.database.owner.clone().with_durability(self.database.service.durability());
         let arguments = ["export", "--organisation", &organisation, "--format", format, "--output"];
+        let arguments = [&arguments[..], &[file.to_str().unwrap()], more].concat();
         let command = arguments.iter().fold(program().database_urls(&owner, &owner), |all, one| all.argument(one));
-        let output = command.argument(file.to_str().unwrap()).run();
+        let output = command.run();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 

@@ -18,6 +18,7 @@ const NOT_TRIED: [(&str, &str); 4] = [
 ];
 
 #[test]
+#[ignore = "just generators"]
 fn openapi_python_client_makes_a_client_that_creates_a_patient() {
     let Some(python) = tools::python() else { return };
     let app = Integration::start();
@@ -35,8 +36,15 @@ fn openapi_python_client_makes_a_client_that_creates_a_patient() {
     models.sort();
     let expected = [
         "__init__.py",
+        "compared_day.py",
         "created_patient.py",
+        "described_key.py",
         "field_error.py",
+        "key.py",
+        "key_day.py",
+        "key_rate.py",
+        "key_refusal.py",
+        "key_refusals.py",
         "meta.py",
         "patient.py",
         "patient_to_create.py",
@@ -55,6 +63,7 @@ fn openapi_python_client_makes_a_client_that_creates_a_patient() {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn openapi_typescript_and_openapi_fetch_make_a_client_that_creates_a_patient() {
     let Some(node) = tools::node() else { return };
     let app = Integration::start();
@@ -67,6 +76,7 @@ fn openapi_typescript_and_openapi_fetch_make_a_client_that_creates_a_patient() {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn hey_api_makes_a_client_that_creates_a_patient() {
     let Some(node) = tools::node() else { return };
     let app = Integration::start();
@@ -78,6 +88,7 @@ fn hey_api_makes_a_client_that_creates_a_patient() {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn orval_makes_a_client_that_creates_a_patient() {
     let Some(node) = tools::node() else { return };
     let app = Integration::start();
@@ -89,6 +100,7 @@ fn orval_makes_a_client_that_creates_a_patient() {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn swagger_typescript_api_makes_a_client_that_creates_a_patient() {
     let Some(node) = tools::node() else { return };
     let app = Integration::start();
@@ -102,6 +114,7 @@ fn swagger_typescript_api_makes_a_client_that_creates_a_patient() {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn datamodel_code_generator_makes_models_that_create_a_patient() {
     let Some(python) = tools::python() else { return };
     let app = Integration::start();
@@ -116,9 +129,11 @@ fn datamodel_code_generator_makes_models_that_create_a_patient() {
 
 #[test]
 fn generators_that_cannot_be_tried_are_named() {
+    let guide = guide::guide();
+    let named = guide.split_once("\nNot tested: ").unwrap().1.split("\n\n").next().unwrap();
     for (generator, why) in NOT_TRIED {
         tools::say_skipped(&format!("{generator}: {why}"));
-        assert!(guide::guide().contains(&format!("| {generator} | {why} |")), "the guide names {generator}, and why");
+        assert!(named.contains(generator), "the guide does not name {generator}: {named}");
     }
 }
 

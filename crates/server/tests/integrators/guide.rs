@@ -126,10 +126,24 @@ pub(crate) fn run_program(folder: &Path, name: &str, text: &str) -> Option<Strin
 }
 
 #[test]
+fn the_requests_for_people_without_a_program_are_accepted() {
+    let app = Integration::start();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/forms.md");
+    let page = fs::read_to_string(page).unwrap();
+    let block = |language: &str| page.split(&format!("```{language}\n")).nth(1).unwrap().split("\n```").next().unwrap();
+    assert_eq!(app.create(block("json")).status, 201);
+    let curl = block("sh").replace("YOUR_KEY", app.key.expose()).replace(PRINTED_URL, &app.url());
+    let authority = app.service.data_dir().join("tls/ca.pem");
+    let printed = run(Command::new("bash").args(["-euc", &curl]).env("CURL_CA_BUNDLE", authority));
+    assert_eq!(printed, r#"{"data":null,"meta":{}}"#);
+}
+
+#[test]
 fn the_telephone_numbers_for_tests_are_valid() {
     let app = Integration::start();
     let guide = guide();
-    let numbers: Vec<_> = guide.split('`').filter(|text| text.starts_with("+61") && text.is_ascii()).collect();
+    let (_, section) = guide.split_once("\n## 7. Test data").unwrap();
+    let numbers: Vec<_> = section.split('`').filter(|text| text.starts_with("+61") && text.is_ascii()).collect();
     assert_eq!(numbers.len(), 8, "{numbers:?}");
     for number in numbers {
         let mut patient = intake_test_support::patient();

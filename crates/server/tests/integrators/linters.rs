@@ -14,6 +14,7 @@ fn public_service() -> Integration {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn redocly_and_spectral_find_nothing() {
     let Some(node) = tools::node() else { return };
     let folder = work_folder(node, &["redocly.yaml", "spectral.yaml"]);
@@ -56,6 +57,7 @@ fn go_reads_it_as_yaml_and_finds_the_same_in_it() {
 }
 
 #[test]
+#[ignore = "just generators"]
 fn a_collection_for_postman_creates_a_patient() {
     let Some(node) = tools::node() else { return };
     let app = public_service();

@@ -8,7 +8,7 @@ use diesel::prelude::*;
 use diesel::result::{DatabaseErrorKind, Error};
 use diesel::sql_types::{Bool, Nullable, Text};
 
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::extension::has_citus;
 use crate::database::connecting::connect::{ConnectError, OpenConnection, ask, connect as connect_durably};
 use crate::database::connecting::durability::Durability;
 use crate::database::connecting::url::DatabaseUrl;

@@ -10,7 +10,7 @@ use diesel::sql_types::{BigInt, Integer, Nullable, Text};
 use intake_domain::OrganisationId;
 use uuid::Uuid;
 
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::extension::has_citus;
 use crate::database::connecting::url::DatabaseUrl;
 
 /// Beginning of the name of the function that stores patients in a shard; its number follows.

@@ -6,6 +6,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Nullable, Text};
 
+use crate::database::cluster::extension::has_citus;
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::migrations::{assert_migrated, assert_not_newer, lock};
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
@@ -153,10 +154,6 @@ fn run(connection: &mut PgConnection, sql: &str) -> QueryResult<()> {
 
 fn call(connection: &mut PgConnection, query: &str, table: &str) -> QueryResult<()> {
     diesel::sql_query(query).bind::<Text, _>(format!("\"{table}\"")).execute(connection).map(drop)
-}
-
-pub(crate) fn has_citus(connection: &mut PgConnection) -> QueryResult<bool> {
-    Ok(diesel::sql_query("SELECT 1 FROM pg_extension WHERE extname = 'citus'").execute(connection)? > 0)
 }
 
 /// Returns whether the register lies on the nodes of a cluster.

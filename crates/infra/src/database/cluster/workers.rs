@@ -6,8 +6,8 @@ use diesel::prelude::*;
 use diesel::sql_types::{Array, Integer, Nullable, Uuid as SqlUuid};
 use uuid::Uuid;
 
+use crate::database::cluster::extension::has_citus;
 use crate::database::cluster::shards::value_between;
-use crate::database::cluster::spread::has_citus;
 
 /// Number of entries that are remembered: more than are recorded while a transaction is open that records one.
 pub(crate) const REMEMBERED: i64 = 20;

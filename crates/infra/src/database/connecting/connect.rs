@@ -47,8 +47,8 @@ pub(crate) enum ConnectError {
     #[error(transparent)]
     Unreachable(#[from] ConnectionError),
     /// The server answered, and then failed.
-    #[error("the connection could not be set up")]
-    Failed(#[source] intake_domain::Source),
+    #[error("the connection could not be set up: {0}")]
+    Failed(intake_domain::Source),
     /// The server could lose what it has acknowledged.
     #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
     NotDurable(String),

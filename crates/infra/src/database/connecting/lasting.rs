@@ -35,6 +35,14 @@ impl<T: Send + 'static> Lasting<T> {
         Self { connection: None, successor: None, due_at: Instant::now(), is_doubted: false, is_refused: false }
     }
 
+    /// Keeps a connection that has just been opened.
+    pub(crate) fn opened(connection: T) -> Self {
+        let mut lasting = Self::new();
+        lasting.connection = Some(connection);
+        lasting.settle(AGE_MAX);
+        lasting
+    }
+
     /// Returns whether there is a connection.
     pub(crate) fn is_open(&self) -> bool {
         self.connection.is_some()

@@ -3,16 +3,19 @@
 
 use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Integer, Nullable, Text, Timestamptz};
+use diesel::sql_types::{BigInt, Integer, Nullable, Text, Timestamptz};
 use intake_domain::timestamp;
 use time::OffsetDateTime;
 
+use crate::database::cluster::extension::has_citus;
+use crate::database::cluster::lock_holders::IN_CLUSTER;
 use crate::database::connecting::connect::pg_backend_pid;
 use crate::database::connecting::url::DatabaseUrl;
 
@@ -33,13 +36,17 @@ const HOLDERS: &str = "WITH RECURSIVE queue (pid) AS (
                 IS NOT DISTINCT FROM (waiting.locktype, waiting.database, waiting.relation, waiting.page, waiting.tuple,
                     waiting.virtualxid, waiting.transactionid, waiting.classid, waiting.objid, waiting.objsubid)
         WHERE 0 = ANY (pg_blocking_pids(waiting.pid)))
-    SELECT pid, usename::text AS role, application_name AS application, xact_start AS since, NULL AS gid
+    SELECT pid::bigint, usename::text AS role, application_name AS application, xact_start AS since, NULL AS gid
         FROM queue JOIN pg_stat_activity USING (pid) WHERE pid <> $1 AND cardinality(pg_blocking_pids(pid)) = 0
     UNION ALL SELECT NULL, owner::text, NULL, prepared.prepared, gid
         FROM prepared AS found JOIN pg_locks AS own USING (virtualtransaction)
             JOIN pg_prepared_xacts AS prepared ON transaction = own.transactionid
         WHERE own.pid IS NULL
     ORDER BY since";
+
+/// A node that hangs answers no look.
+const LOOK_TIMEOUT: &str = "SET statement_timeout = '2s'";
+const CANCEL: &str = "SELECT pg_cancel_backend($1) FROM pg_extension WHERE extname = 'citus'";
 
 /// Patience of a command that waits for locks. While it waits for a table, all that come later wait behind it: so it
 /// waits a short time, several times, and lets them pass in between.
@@ -63,8 +70,8 @@ pub struct LockHolders(Vec<Holder>);
 #[derive(Debug, QueryableByName)]
 struct Holder {
     /// None: a prepared transaction, which belongs to no session.
-    #[diesel(sql_type = Nullable<Integer>)]
-    pid: Option<i32>,
+    #[diesel(sql_type = Nullable<BigInt>)]
+    pid: Option<i64>,
     /// None, as the next two may be: this role may not see it.
     #[diesel(sql_type = Nullable<Text>)]
     role: Option<String>,
@@ -96,8 +103,10 @@ pub(crate) fn with_lock_patience<T, E: From<diesel::result::Error>>(
     let pid = diesel::select(pg_backend_pid()).get_result(connection).map_err(failed)?;
     let mut tries_left = patience.tries;
     loop {
-        let look = Look::begin(url, pid);
-        let error = match work(connection) {
+        let look = Look::begin(url, pid, patience.limit);
+        let done = work(connection);
+        look.stop();
+        let error = match done {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
@@ -111,40 +120,76 @@ pub(crate) fn with_lock_patience<T, E: From<diesel::result::Error>>(
 }
 
 /// Looks over another connection at what a session waits for. Diesel does not tell a lock timeout from other errors,
-/// and afterwards nobody waits any more.
+/// and afterwards nobody waits any more. On Citus it also ends a wait: the other nodes do not know the limit that the
+/// session has set.
 pub(crate) struct Look {
-    over: Sender<()>,
+    /// None: it is over. While this is locked nobody ends a wait.
+    going_on: Arc<Mutex<Option<Sender<()>>>>,
     found: std::io::Result<JoinHandle<Option<LockHolders>>>,
 }
 
 impl Look {
-    pub(crate) fn begin(url: &DatabaseUrl, pid: i32) -> Self {
-        let (over, is_over) = channel();
+    pub(crate) fn begin(url: &DatabaseUrl, pid: i32, limit: Duration) -> Self {
+        let (sender, is_over) = channel();
+        let going_on = Arc::new(Mutex::new(Some(sender)));
         let url = url.clone();
+        let ending = Arc::clone(&going_on);
         let look = move || {
             let (mut connection, mut found) = (None, None);
+            let mut unhindered_at = Instant::now();
             while is_over.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                let looked_at = Instant::now();
                 if connection.is_none() {
-                    connection = PgConnection::establish(url.expose()).ok();
+                    connection = connect(&url);
                 }
-                let holders = connection.as_mut().and_then(|connection| holders(connection, pid).ok());
-                // Kept by a look that comes after the wait has timed out and before the work has ended.
-                found = holders.filter(|holders| !holders.0.is_empty()).or(found);
+                let Some(connection) = &mut connection else { continue };
+                match holders(connection, pid) {
+                    // Kept by a look that comes after the wait has timed out and before the work has ended.
+                    Ok(holders) if holders.0.is_empty() => unhindered_at = looked_at,
+                    Ok(holders) => found = Some(holders),
+                    Err(_) => continue,
+                }
+                if unhindered_at.elapsed() > limit {
+                    let going_on = ending.lock().unwrap_or_else(PoisonError::into_inner);
+                    if going_on.is_some() {
+                        // It may have ended by itself.
+                        drop(diesel::sql_query(CANCEL).bind::<Integer, _>(pid).execute(connection));
+                        unhindered_at = looked_at;
+                    }
+                }
             }
             found
         };
-        Self { over, found: Builder::new().name("lock-look".into()).spawn(look) }
+        Self { going_on, found: Builder::new().name("lock-look".into()).spawn(look) }
     }
 
     /// Returns what held the lock for which the session waited last. None: it waited for none.
     pub(crate) fn end(self) -> Option<LockHolders> {
-        drop(self.over);
+        self.stop();
         self.found.ok()?.join().ok()?
+    }
+
+    /// Ends no wait of the session from here on.
+    pub(crate) fn stop(&self) {
+        drop(self.going_on.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 
+fn connect(url: &DatabaseUrl) -> Option<PgConnection> {
+    let mut connection = PgConnection::establish(url.expose()).ok()?;
+    connection.batch_execute(LOOK_TIMEOUT).ok().map(|()| connection)
+}
+
 fn holders(connection: &mut PgConnection, pid: i32) -> QueryResult<LockHolders> {
-    diesel::sql_query(HOLDERS).bind::<Integer, _>(pid).load(connection).map(LockHolders)
+    // Citus knows nothing of prepared transactions.
+    let queries: &[&str] = if has_citus(connection)? { &[IN_CLUSTER, HOLDERS] } else { &[HOLDERS] };
+    for query in queries {
+        let holders: Vec<Holder> = diesel::sql_query(*query).bind::<Integer, _>(pid).load(connection)?;
+        if !holders.is_empty() {
+            return Ok(LockHolders(holders));
+        }
+    }
+    Ok(LockHolders(Vec::new()))
 }
 
 impl fmt::Display for LockHolders {

@@ -9,6 +9,7 @@ pub(crate) mod lock_wait;
 pub(crate) mod pool;
 pub mod pooler;
 pub(crate) mod share;
+pub(crate) mod slots;
 pub(crate) mod time_limits;
 pub(crate) mod url;
 pub(crate) mod url_error;

@@ -1,62 +1,54 @@
-//! The pool of connections for everything except storing patients: organisations, keys, members, sessions. Work runs on
-//! blocking threads, as many at once as there are connections, and is tried again after a lost connection until its
-//! deadline. Work that hangs is abandoned with its connection and run again over a new one, so all work may run
-//! twice.
+//! Work over the pool of connections, which serves everything except storing patients: organisations, keys, members,
+//! sessions. It runs on blocking threads, as many at once as there are connections, and is tried again after a lost
+//! connection until its deadline. Work that hangs is abandoned with its connection and run again over a new one, so all
+//! work may run twice.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use diesel::QueryResult;
 use diesel::connection::{Connection, TransactionManager};
 use diesel::pg::PgConnection;
+use diesel::r2d2::Pool;
 use intake_domain::{Source, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::spawn_blocking;
 use tokio::time::{sleep_until, timeout_at};
-use uuid::Uuid;
 
-use crate::abandoned::Abandoned;
-use crate::database::cluster::nodes::{connect_to_all, node_away};
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::extension::has_citus;
+use crate::database::cluster::nodes::node_away;
 use crate::database::connecting::connect::{OpenConnection, RETRY_PAUSE};
 use crate::database::connecting::lasting::Lasting;
 use crate::database::connecting::lock_wait::Undone;
 use crate::database::connecting::share::Share;
-use crate::database::connecting::time_limits::{LOCKED_TRY, settings, within};
+use crate::database::connecting::slots::{CONNECTION_TIMEOUT, Opener, POOL_SIZE, Slot};
+use crate::database::connecting::time_limits::{LOCKED_TRY, within};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::grants::missing_grants;
 use crate::diesel_errors::{Failure, Said, failure, is_unique_violation, said, store_error};
 use crate::metrics::RECONNECTS;
 
-/// Lookups are short: a few connections carry thousands of them a second.
-const POOL_SIZE: usize = 4;
-/// Connections that the work of one owner may use at once: slow work for one leaves the others half of them.
-const SHARE: usize = 2;
 /// Work that may wait for a connection; more is refused at once.
 const MAX_WAITING: usize = 4_096;
-/// Time to wait for a new connection before checking the deadline again.
-const CONNECTION_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A pool of connections to the database.
 #[derive(Clone)]
 pub struct Database {
-    url: DatabaseUrl,
-    idle: Arc<Mutex<Vec<Pooled>>>,
+    opener: Opener,
+    slots: Pool<Opener>,
+    /// One for each slot, so that no thread waits for a slot that is in use.
     permits: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
-    /// A semaphore for each owner that has work.
-    shares: Arc<Mutex<HashMap<Uuid, Arc<Semaphore>>>>,
-    abandoned: Arc<Abandoned>,
-    /// Number of times that all connections have come into doubt, apart from the calls that hung.
-    doubts: Arc<AtomicUsize>,
+    /// A semaphore for each share that has work.
+    shares: Arc<Mutex<HashMap<Share, Arc<Semaphore>>>>,
     deadline: Duration,
 }
 
-struct Pooled {
-    connection: Lasting<OpenConnection>,
-    /// Number of those doubts that it knows.
-    doubts: usize,
+/// A slot in use: given back before the permit is.
+struct Lent {
+    slot: Slot,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// The outcome of one try.
@@ -80,14 +72,13 @@ impl Database {
     /// A pool that connects when it is first used. `deadline` bounds every piece of work.
     #[must_use]
     pub fn new(url: &DatabaseUrl, deadline: Duration) -> Self {
+        let opener = Opener::new(url, deadline);
         Self {
-            url: url.clone(),
-            idle: Arc::default(),
-            permits: Arc::new(Semaphore::new(POOL_SIZE)),
+            slots: opener.slots(),
+            opener,
+            permits: Arc::new(Semaphore::new(POOL_SIZE.into())),
             waiting: Arc::new(Semaphore::new(MAX_WAITING)),
             shares: Arc::default(),
-            abandoned: Arc::default(),
-            doubts: Arc::default(),
             deadline,
         }
     }
@@ -99,9 +90,10 @@ impl Database {
         work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
         let until = Instant::now() + self.deadline;
-        let Share::Of(owner) = share else { return self.run_until(until, work).await };
-        let permit = timeout_at(until.into(), self.share_of(owner).acquire_owned()).await;
-        let _permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
+        let Some(connections) = share.connections() else { return self.run_until(until, work).await };
+        let permit = timeout_at(until.into(), self.semaphore(share, connections).acquire_owned()).await;
+        let _permit =
+            permit.map_err(|_| self.waited_in_vain())?.map_err(|error| StoreError::Unexpected(error.into()))?;
         self.run_until(until, work).await
     }
 
@@ -154,11 +146,19 @@ impl Database {
         }
     }
 
-    /// The semaphore of an owner. Those that nobody uses are dropped.
-    fn share_of(&self, owner: Uuid) -> Arc<Semaphore> {
+    /// Others used every connection, or waited for one.
+    fn waited_in_vain(&self) -> StoreError {
+        match self.opener.failure() {
+            Some(failure) => unavailable(failure),
+            None => unavailable("no connection to the database was free before the deadline"),
+        }
+    }
+
+    /// The semaphore of a share. Those that nobody uses are dropped.
+    fn semaphore(&self, share: Share, connections: usize) -> Arc<Semaphore> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         shares.retain(|_, share| Arc::strong_count(share) > 1);
-        Arc::clone(shares.entry(owner).or_insert_with(|| Arc::new(Semaphore::new(SHARE))))
+        Arc::clone(shares.entry(share).or_insert_with(|| Arc::new(Semaphore::new(connections))))
     }
 
     async fn try_once<T: Send + 'static>(
@@ -167,75 +167,64 @@ impl Database {
         until: Instant,
     ) -> Result<Tried<T>, StoreError> {
         let permit = timeout_at(until.into(), Arc::clone(&self.permits).acquire_owned()).await;
-        let permit = permit.map_err(unavailable)?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        // A caller that gives up takes the permit away from the work.
-        let (waiting, working) = self.abandoned.begin(permit);
-        let (database, work) = (self.clone(), Arc::clone(work));
-        let done = tokio::task::spawn_blocking(move || {
-            let mut pooled = database.take_idle();
-            let tried = try_work(&mut pooled.connection, &database, until, work.as_ref());
+        let permit =
+            permit.map_err(|_| self.waited_in_vain())?.map_err(|error| StoreError::Unexpected(error.into()))?;
+        let panicked = |_| StoreError::Unexpected("work for the database panicked".into());
+        let (opener, slots) = (self.opener.clone(), self.slots.clone());
+        let lend = move || opener.lend(&slots, until).map(|slot| Lent { slot, _permit: permit });
+        let mut lent = match spawn_blocking(lend).await.map_err(panicked)? {
+            Ok(lent) => lent,
+            Err(error) => return Ok(Tried::Failed(unavailable(error))),
+        };
+        let mut connection = std::mem::replace(&mut lent.slot.connection, Lasting::new());
+        // A caller that gives up frees the slot, and leaves the connection to the work.
+        let (waiting, working) = self.opener.abandoned.begin(lent);
+        let (opener, work) = (self.opener.clone(), Arc::clone(work));
+        let done = spawn_blocking(move || {
+            let tried = try_work(&mut connection, &opener, until, work.as_ref());
             // A connection that was abandoned is closed.
-            if let Some(_permit) = working.end() {
-                database.put_back(pooled);
+            if let Some(mut lent) = working.end() {
+                lent.slot.connection = connection;
                 if !matches!(tried, Tried::Failed(_)) {
-                    database.abandoned.succeeded();
+                    opener.abandoned.succeeded();
                 }
             }
             tried
         });
-        let limit = self.abandoned.statement_timeout().map_or(until, |timeout| until.min(Instant::now() + timeout));
+        let timeout = self.opener.abandoned.statement_timeout();
+        let limit = timeout.map_or(until, |timeout| until.min(Instant::now() + timeout));
         // Dropped even if this future is: then, too, the work is abandoned.
         let ended = timeout_at(limit.into(), done).await;
         drop(waiting);
         match ended {
-            Ok(Ok(tried)) => Ok(tried),
-            Ok(Err(_panic)) => Err(StoreError::Unexpected("work for the database panicked".into())),
+            Ok(done) => done.map_err(panicked),
             Err(_elapsed) => Ok(Tried::Hangs),
         }
     }
 
+    /// For work that takes a connection of its own.
+    pub(crate) fn opener(&self) -> &Opener {
+        &self.opener
+    }
+
     /// Replaces each connection before its next use, if that is possible.
     pub(crate) fn doubt_all(&self) {
-        self.doubts.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn take_idle(&self) -> Pooled {
-        // Where one connection hangs, the others may, too.
-        let doubts = self.doubts.load(Ordering::Relaxed) + self.abandoned.total();
-        let idle = {
-            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            // One that is open, if there is one: while the database refuses others, the rest are of no use.
-            let open = idle.iter().rposition(|pooled| pooled.connection.is_open());
-            open.or(idle.len().checked_sub(1)).map(|place| idle.remove(place))
-        };
-        let mut pooled = idle.unwrap_or_else(|| Pooled { connection: Lasting::new(), doubts });
-        if pooled.doubts < doubts {
-            pooled.connection.doubt();
-            pooled.doubts = doubts;
-        }
-        pooled
-    }
-
-    fn put_back(&self, pooled: Pooled) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < POOL_SIZE {
-            idle.push(pooled);
-        }
+        self.opener.doubt_all();
     }
 }
 
 fn try_work<T>(
     pooled: &mut Lasting<OpenConnection>,
-    database: &Database,
+    opener: &Opener,
     until: Instant,
     work: impl Fn(&mut PgConnection) -> QueryResult<T>,
 ) -> Tried<T> {
-    let (url, settings) = (database.url.clone(), settings(database.deadline));
-    let connection = match pooled.get(CONNECTION_TIMEOUT, move || connect_to_all(&url, &settings)) {
+    let next = opener.clone();
+    let connection = match pooled.get(CONNECTION_TIMEOUT, move || next.open()) {
         Ok(connection) => connection,
         Err(error) => return Tried::Failed(unavailable(error)),
     };
-    let done = within(connection, &database.url, until, work);
+    let done = within(connection, &opener.url, until, work);
     type Transactions = <PgConnection as Connection>::TransactionManager;
     let is_in_doubt = Transactions::is_broken_transaction_manager(&mut **connection);
     let tried = match done {

@@ -35,11 +35,14 @@ pub(crate) fn within<T>(
 ) -> Result<T, Undone<Error>> {
     let left = until.saturating_duration_since(Instant::now());
     let is_short = left < LOCKED_TRY;
+    let limit = if is_short { left * 4 / 5 } else { LOCK_TIMEOUT };
     if is_short {
-        connection.batch_execute(&lock_timeout(left * 4 / 5)).map_err(Undone::Failed)?;
+        connection.batch_execute(&lock_timeout(limit)).map_err(Undone::Failed)?;
     }
-    let look = Look::begin(url, connection.pid);
+    let look = Look::begin(url, connection.pid, limit);
     let done = work(connection).inspect_err(note_error);
+    // What comes later is not ended.
+    look.stop();
     if is_short {
         // A connection on which this fails does nothing more.
         drop(connection.batch_execute(&lock_timeout(LOCK_TIMEOUT)));

@@ -106,6 +106,12 @@ impl DatabaseUrl {
         &self.text
     }
 
+    /// The address for another program's arguments, and the password for its environment.
+    pub(crate) fn without_password(&self) -> (String, Option<&str>) {
+        let keywords = self.keywords.iter().filter(|(name, _)| name != "password").cloned().collect();
+        (conninfo::print(&keywords), self.value("password").filter(|password| !password.is_empty()))
+    }
+
     /// Returns whether it holds a password, which then must not be seen.
     #[must_use]
     pub fn has_password(&self) -> bool {
@@ -247,6 +253,14 @@ mod tests {
 
     fn read(text: &str) -> DatabaseUrl {
         DatabaseUrl::new(conninfo::read(text).unwrap())
+    }
+
+    #[test]
+    fn arguments_of_other_programs_have_no_password() {
+        let url: DatabaseUrl = "postgres://owner:it's@localhost/intake".parse().unwrap();
+        let (address, password) = url.without_password();
+        assert!(address.contains("user='owner'") && !address.contains("password"), "{address}");
+        assert_eq!(password, Some("it's"));
     }
 
     #[test]

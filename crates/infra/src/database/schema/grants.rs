@@ -6,7 +6,7 @@ use diesel::prelude::*;
 use diesel::result::Error;
 use diesel::sql_types::{Bool, Nullable, Text};
 
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::extension::has_citus;
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::means_to_read::{MeansToRead, READABLE, means};
 use crate::database::schema::migrations::{assert_not_newer, connect_alone};
@@ -14,7 +14,7 @@ use crate::database::schema::schema_error::{CheckConnection, SchemaError, connec
 
 /// The columns of an audit entry that the service writes; the database adds the time and the number.
 pub(crate) const RECORDABLE: &str = "organisation_id, id, action, actor, actor_id, actor_email, operator, reason, subject, address, \
-     key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest";
+     key_id, key_hint, replaced_key_id, key_expires_at, idempotency_digest, role";
 
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 17] = [
@@ -66,10 +66,16 @@ const GRANTS: [(&str, &str, &[&str]); 17] = [
 const GRANTS_ON_CITUS: [(&str, &str, &[&str]); 2] =
     [("INSERT", "at, recorded_in", &["audit_entries"]), ("INSERT", "", &["key_homes", "organisation_states"])];
 
-/// Functions that the service calls on each new connection: in which cluster it is; how it ends keys that were
-/// replaced; on Citus, which number a patient gets; and what a follower of the audit log sees.
-const CALLED: [&str; 4] =
-    ["origin_now()", "end_replaced_keys(uuid[], uuid[], double precision[])", "feed_number(uuid)", "audit_now(uuid)"];
+/// Functions that the service calls: in which cluster it is; how it ends keys that were replaced; on Citus, which
+/// number a patient gets; what a follower of the audit log sees; and what a key created.
+const CALLED: [&str; 6] = [
+    "origin_now()",
+    "end_replaced_keys(uuid[], uuid[], double precision[])",
+    "end_replaced_key_by(uuid, uuid, timestamptz)",
+    "feed_number(uuid)",
+    "audit_now(uuid)",
+    "created_by_key(uuid, uuid, uuid, uuid)",
+];
 
 /// One privilege on one table, or on one of its columns.
 struct Privilege {

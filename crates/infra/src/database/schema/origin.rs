@@ -15,7 +15,7 @@ use intake_domain::StoreError;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::database::cluster::spread::has_citus;
+use crate::database::cluster::extension::has_citus;
 use crate::database::cluster::workers::REMEMBERED;
 use crate::database::cluster::workers::workers;
 use crate::database::connecting::pool::Database;

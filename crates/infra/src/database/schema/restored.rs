@@ -118,8 +118,12 @@ pub fn patient_places(
     })
 }
 
-/// Signs everyone out, and notes that the register is whole here: services start again, and feeds go on.
-pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
+/// Signs everyone out, and notes that the register is whole here: services start again, and feeds go on. `record`
+/// writes to the audit log.
+pub(crate) fn accept(
+    owner: &DatabaseUrl,
+    record: impl Fn(&mut PgConnection) -> QueryResult<()>,
+) -> Result<(), SchemaError> {
     #[derive(QueryableByName)]
     struct Shift {
         #[diesel(sql_type = BigInt)]
@@ -144,7 +148,8 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
             let Here { system_identifier, timeline } = diesel::sql_query(HERE).get_result(connection)?;
             let accepted = diesel::sql_query(ACCEPT_CLUSTER).bind::<BigInt, _>(system_identifier);
             accepted.bind::<Text, _>(timeline).execute(connection)?;
-            return connection.batch_execute("DELETE FROM feed_marks; DELETE FROM feed_places");
+            connection.batch_execute("DELETE FROM feed_marks; DELETE FROM feed_places")?;
+            return Ok(true);
         }
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures, audit_entries IN ACCESS EXCLUSIVE MODE")?;
@@ -154,12 +159,18 @@ pub fn accept(owner: &DatabaseUrl) -> Result<(), SchemaError> {
             let shift = format!("ALTER TABLE {table} ALTER {column} SET DEFAULT txid_current() + {added}");
             connection.batch_execute(&shift)?;
         }
-        Ok(())
+        record(connection)?;
+        Ok(false)
     };
-    patiently(owner, |connection| connection.transaction(accept))
+    // On Citus the shards have numbers again only after the commit.
+    let is_spread = patiently(owner, |connection| connection.transaction(accept))?;
+    if is_spread { patiently(owner, |connection| connection.transaction(&record)) } else { Ok(()) }
 }
 
 /// A restored database may hold a transaction prepared that holds a table, and a restore that still runs holds all.
-fn patiently<T>(owner: &DatabaseUrl, work: impl FnMut(&mut PgConnection) -> QueryResult<T>) -> Result<T, SchemaError> {
+pub(crate) fn patiently<T>(
+    owner: &DatabaseUrl,
+    work: impl FnMut(&mut PgConnection) -> QueryResult<T>,
+) -> Result<T, SchemaError> {
     Ok(with_lock_patience(owner, &mut connect(owner)?, LockPatience::OF_A_COMMAND, work)?)
 }

@@ -3,12 +3,12 @@
 
 use diesel::prelude::*;
 use diesel::sql_types::{BigInt, Date, Nullable, Text, Timestamptz, Uuid as SqlUuid};
-use intake_domain::{KeyId, OrganisationId, StoreError};
+use intake_domain::{OrganisationId, StoreError};
 use time::OffsetDateTime;
-use uuid::Uuid;
 
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
+use crate::keys::activity::owned_key::OwnedKey;
 
 /// The answers of each key by kind, its newest refusal, and its most refused field.
 const USAGE: &str = "SELECT a.organisation_id AS organisation, o.name AS organisation_name, k.id AS key, k.name, k.hint,
@@ -17,7 +17,7 @@ const USAGE: &str = "SELECT a.organisation_id AS organisation, o.name AS organis
         coalesce(sum(a.count) FILTER (WHERE a.field = '' AND a.status = 429), 0)::bigint AS limited,
         coalesce(sum(a.count) FILTER (WHERE a.field = '' AND a.status >= 500), 0)::bigint AS failed,
         (SELECT f.field FROM key_answers AS f
-            WHERE f.organisation_id = a.organisation_id AND f.key_id = k.id AND f.day >= $1 AND f.field <> ''
+            WHERE f.organisation_id = a.organisation_id AND f.key_id = k.id AND f.day >= $1 AND f.field <> '' AND f.status >= 400
             GROUP BY f.field ORDER BY sum(f.count) DESC, f.field LIMIT 1) AS field,
         (SELECT max(r.at) FROM key_refusals AS r WHERE r.organisation_id = a.organisation_id AND r.key_id = k.id) AS refused_at,
         (SELECT r.reason FROM key_refusals AS r WHERE r.organisation_id = a.organisation_id AND r.key_id = k.id
@@ -32,19 +32,9 @@ const USAGE: &str = "SELECT a.organisation_id AS organisation, o.name AS organis
 /// Outcome of a key's requests.
 #[derive(Clone, Debug, QueryableByName)]
 pub struct KeyUsage {
-    #[diesel(sql_type = SqlUuid)]
-    organisation: Uuid,
-    /// The organisation's name.
-    #[diesel(sql_type = Text)]
-    pub organisation_name: String,
-    #[diesel(sql_type = SqlUuid)]
-    key: Uuid,
-    /// The key's name.
-    #[diesel(sql_type = Text)]
-    pub name: String,
-    /// The last characters of the key.
-    #[diesel(sql_type = Text)]
-    pub hint: String,
+    /// The key.
+    #[diesel(embed)]
+    pub key: OwnedKey,
     /// Requests that were answered with 200 or 201.
     #[diesel(sql_type = BigInt)]
     pub accepted: i64,
@@ -66,20 +56,6 @@ pub struct KeyUsage {
     /// Reason, in a word.
     #[diesel(sql_type = Nullable<Text>)]
     pub reason: Option<String>,
-}
-
-impl KeyUsage {
-    /// The organisation that owns the key.
-    #[must_use]
-    pub fn organisation_id(&self) -> OrganisationId {
-        self.organisation.into()
-    }
-
-    /// The key.
-    #[must_use]
-    pub fn key_id(&self) -> KeyId {
-        self.key.into()
-    }
 }
 
 /// The keys with most requests since a day, of one organisation or of all.

@@ -8,13 +8,14 @@ use std::hash::Hash;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_query;
-use diesel::sql_types::{Array, BigInt, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Bool, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{KeyHolder, REFUSALS_KEPT, Refusal, RefusalReason};
+use uuid::Uuid;
 
 use crate::keys::ids_of;
 
-/// Refusals that wait in memory to be written, of all keys together: about two megabytes. Those of further keys are not
-/// kept.
+/// Refusals that wait in memory to be written, of all keys together: about three megabytes. Those of further keys are
+/// not kept.
 const WAITING_MAX: usize = 10_000;
 
 /// The last refusals of each key, by what is known of it.
@@ -78,19 +79,25 @@ impl<K: Copy + Eq + Hash> LastRefusals<K> {
 pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHolder, Refusal)]) -> QueryResult<()> {
     let (organisations, keys) = ids_of(refusals);
     let (mut moments, mut request_ids, mut statuses, mut reasons) = (vec![], vec![], vec![], vec![]);
-    let mut addresses = vec![];
+    let (mut addresses, mut fields, mut are_simulated) = (vec![], vec![], vec![]);
     for (_, refusal) in refusals {
         moments.push(refusal.at);
         request_ids.push(refusal.request_id.as_str());
         statuses.push(i32::from(refusal.code.0));
         reasons.push(refusal.reason.map_or("", RefusalReason::as_str));
         addresses.push(refusal.address.map(|address| address.to_string()));
+        fields.push(refusal.fields.join(","));
+        are_simulated.push(refusal.is_simulated);
     }
     // Nobody sees more of a key than its last ones.
     connection.transaction(|connection| {
         sql_query(
-            "INSERT INTO key_refusals (organisation_id, key_id, at, request_id, status, reason, address)
-             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7) ORDER BY 1, 2, 3, 4
+            "INSERT INTO key_refusals (organisation_id, key_id, at, request_id, status, reason, address, is_simulated,
+                fields)
+             SELECT organisation, key, at, id, status, reason, address, is_simulated, string_to_array(fields, ',')
+             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                AS refused (organisation, key, at, id, status, reason, address, is_simulated, fields)
+             ORDER BY 1, 2, 3, 4
              ON CONFLICT DO NOTHING",
         )
         .bind::<Array<SqlUuid>, _>(&organisations)
@@ -100,9 +107,17 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
         .bind::<Array<Integer>, _>(statuses)
         .bind::<Array<Text>, _>(reasons)
         .bind::<Array<Nullable<Text>>, _>(addresses)
+        .bind::<Array<Bool>, _>(are_simulated)
+        .bind::<Array<Text>, _>(fields)
         .execute(connection)?;
-        sql_query(
-            "DELETE FROM key_refusals WHERE organisation_id = ANY ($1) AND (organisation_id, key_id, at, request_id) IN (
+        remove_earlier(connection, &organisations, &keys)
+    })
+}
+
+/// Removes those refusals of these keys that are no longer among the last.
+fn remove_earlier(connection: &mut PgConnection, organisations: &[Uuid], keys: &[Uuid]) -> QueryResult<()> {
+    sql_query(
+        "DELETE FROM key_refusals WHERE organisation_id = ANY ($1) AND (organisation_id, key_id, at, request_id) IN (
                 SELECT organisation_id, key_id, at, request_id FROM (
                     SELECT organisation_id, key_id, at, request_id, row_number() OVER (
                         PARTITION BY organisation_id, key_id ORDER BY at DESC, request_id DESC
@@ -111,13 +126,12 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
                     WHERE organisation_id = ANY ($1) AND (organisation_id, key_id) IN (SELECT * FROM unnest($1, $2))
                 ) AS ranked WHERE place > $3
              )",
-        )
-        .bind::<Array<SqlUuid>, _>(&organisations)
-        .bind::<Array<SqlUuid>, _>(&keys)
-        .bind::<BigInt, _>(i64::try_from(REFUSALS_KEPT).unwrap_or(i64::MAX))
-        .execute(connection)
-        .map(drop)
-    })
+    )
+    .bind::<Array<SqlUuid>, _>(organisations)
+    .bind::<Array<SqlUuid>, _>(keys)
+    .bind::<BigInt, _>(i64::try_from(REFUSALS_KEPT).unwrap_or(i64::MAX))
+    .execute(connection)
+    .map(drop)
 }
 
 #[cfg(test)]
@@ -131,7 +145,8 @@ mod tests {
     fn refusal(number: usize) -> Refusal {
         let at = datetime!(2025-12-03 10:30 UTC);
         let request_id = number.to_string();
-        Refusal { at, code: AnswerCode(422), reason: Some(RefusalReason::Invalid), address: None, request_id }
+        let (code, reason) = (AnswerCode(422), Some(RefusalReason::Invalid));
+        Refusal { at, code, reason, fields: vec![], is_simulated: false, address: None, request_id }
     }
 
     fn ids_of(taken: &[(u32, Refusal)]) -> Vec<&str> {

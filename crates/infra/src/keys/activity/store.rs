@@ -1,12 +1,16 @@
 //! The use of API keys: noted in memory, read from what the writer of uses has stored.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use diesel::prelude::*;
 use intake_domain::{
     AnswerCode, AnswerCount, KeyActivity, KeyAnswer, KeyDigest, KeyHolder, KeyId, OrganisationId, REFUSALS_KEPT,
     Refusal, RefusalReason, StoreError,
 };
-use time::Date;
+use time::{Date, OffsetDateTime};
+use uuid::Uuid;
 
 use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
@@ -51,6 +55,10 @@ impl KeyActivity for PostgresKeyActivity {
         self.directory.holder(key)
     }
 
+    fn known_end(&self, key: &KeyDigest) -> Option<OffsetDateTime> {
+        self.directory.end(key)
+    }
+
     async fn answers(
         &self,
         organisation: OrganisationId,
@@ -66,13 +74,29 @@ impl KeyActivity for PostgresKeyActivity {
             let columns = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
             of_key.select(columns).load::<(Date, i32, String, i64)>(connection)
         });
-        let answer = |(day, status, field, count): (Date, i32, String, i64)| AnswerCount {
-            day,
-            code: code(status),
-            field: Some(field).filter(|field| !field.is_empty()),
-            count: u64::try_from(count).unwrap_or_default(),
-        };
-        Ok(found.await?.into_iter().map(answer).collect())
+        Ok(found.await?.into_iter().map(|(day, status, field, count)| answer(day, status, field, count)).collect())
+    }
+
+    async fn answers_by_key(
+        &self,
+        organisation: OrganisationId,
+        keys: &[KeyId],
+        since: Date,
+    ) -> Result<HashMap<KeyId, Vec<AnswerCount>>, StoreError> {
+        let organisation = *organisation.as_uuid();
+        let keys: Vec<_> = keys.iter().map(|key| *key.as_uuid()).collect();
+        let found = self.database.run(Share::Of(organisation), move |connection| {
+            let of_keys = key_answers::table
+                .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq_any(&keys)))
+                .filter(key_answers::day.ge(since).and(key_answers::field.eq("")));
+            let columns = (key_answers::key_id, key_answers::day, key_answers::status, key_answers::count);
+            of_keys.select(columns).load::<(Uuid, Date, i32, i64)>(connection)
+        });
+        let mut by_key: HashMap<KeyId, Vec<AnswerCount>> = HashMap::new();
+        for (key, day, status, count) in found.await? {
+            by_key.entry(key.into()).or_default().push(answer(day, status, String::new(), count));
+        }
+        Ok(by_key)
     }
 
     async fn refusals(&self, organisation: OrganisationId, key: KeyId) -> Result<Vec<Refusal>, StoreError> {
@@ -82,24 +106,42 @@ impl KeyActivity for PostgresKeyActivity {
                 .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::key_id.eq(key)))
                 .order((key_refusals::at.desc(), key_refusals::request_id.desc()))
                 .limit(i64::try_from(REFUSALS_KEPT).unwrap_or(i64::MAX));
-            let columns = (
-                key_refusals::at,
-                key_refusals::status,
-                key_refusals::reason,
-                key_refusals::address,
-                key_refusals::request_id,
-            );
-            newest_first.select(columns).load(connection)
+            newest_first.select(RefusalRow::as_select()).load(connection)
         });
-        let refusal = |(at, status, reason, address, request_id): (_, _, String, Option<String>, _)| Refusal {
-            at,
-            code: code(status),
-            reason: RefusalReason::named(&reason),
-            address: address.and_then(|address| address.parse().ok()),
-            request_id,
-        };
-        Ok(found.await?.into_iter().map(refusal).collect())
+        Ok(found.await?.into_iter().map(Refusal::from).collect())
     }
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = key_refusals)]
+struct RefusalRow {
+    at: OffsetDateTime,
+    request_id: String,
+    status: i32,
+    reason: String,
+    address: Option<String>,
+    fields: Vec<String>,
+    is_simulated: bool,
+}
+
+impl From<RefusalRow> for Refusal {
+    fn from(row: RefusalRow) -> Self {
+        Self {
+            at: row.at,
+            code: code(row.status),
+            reason: RefusalReason::named(&row.reason),
+            fields: row.fields.into_iter().map(Cow::Owned).collect(),
+            is_simulated: row.is_simulated,
+            address: row.address.and_then(|address| address.parse().ok()),
+            request_id: row.request_id,
+        }
+    }
+}
+
+/// A count as stored.
+fn answer(day: Date, status: i32, field: String, count: i64) -> AnswerCount {
+    let field = Some(field).filter(|field| !field.is_empty());
+    AnswerCount { day, code: code(status), field, count: u64::try_from(count).unwrap_or_default() }
 }
 
 /// A code as stored.

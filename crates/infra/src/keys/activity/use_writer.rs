@@ -70,7 +70,7 @@ impl KeyUseWriter {
                 }
                 if let Err(error) = writing.remove(&mut sweep) {
                     SWEEP_FAILURES.add_one();
-                    tracing::warn!(%error, "what is over could not be removed; the next sweep tries again");
+                    tracing::warn!(%error, "expired rows could not be deleted; the next sweep tries again");
                 }
             }
         };
@@ -112,7 +112,16 @@ impl Writing {
             }
         }
         let shards = &directory.shards;
-        self.write_rows(&mut outcome, shards, uses.due(is_end), write_uses, |part| uses.give_back(part));
+        let due = uses.due(is_end);
+        let used: Vec<_> = due.iter().filter(|_| !is_end).map(|(holder, _)| *holder).collect();
+        self.write_rows(&mut outcome, shards, due, write_uses, |part| uses.give_back(part));
+        for (shard, used) in shards.group(used, |holder| *holder.organisation_id.as_uuid()) {
+            for part in used.chunks(PART_MAX) {
+                let (known, part) = (directory.clone(), part.to_vec());
+                // What fails comes with the next use.
+                self.write(&mut outcome, shard, move |connection| known.learn_ends(connection, &part));
+            }
+        }
         let sent = uses.take_sent_in_clear();
         self.write_rows(&mut outcome, shards, sent, mark_sent_in_clear, |part| uses.give_back_sent_in_clear(part));
         if has_answers {
@@ -212,7 +221,7 @@ impl Writing {
             _ => {}
         }
         if dropped > 0 {
-            tracing::warn!(dropped, "there was no room for counts of answers: they are lost");
+            tracing::warn!(dropped, "counts of answers were dropped: the buffer is full");
         }
     }
 }

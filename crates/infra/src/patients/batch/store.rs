@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use diesel::prelude::*;
-use intake_domain::{KeyCheck, KeyHolder, Registered, StoreError};
+use intake_domain::{CheckedFor, KeyCheck, KeyHolder, Registered, StoreError};
 
 use super::failure::{Failed, failed};
 use super::insert::InsertBatch;
@@ -96,7 +96,7 @@ fn answers(
     let answer = |request: &Request| match &request.task {
         Task::Find(key) => Ok(Answer::Found(context.directory.holder(key))),
         Task::Probe => Ok(Answer::Probed),
-        Task::Check(holder, _) => Ok(Answer::Checked(check(request, holder))),
+        Task::Check(holder, ..) => Ok(Answer::Checked(check(request, holder))),
         Task::Create(_, holder) if are_all_created => {
             Ok(Answer::Registered(Registered::Created(holder.organisation_id)))
         }
@@ -106,12 +106,10 @@ fn answers(
     };
     let answers: Vec<_> = requests.iter().map(answer).collect();
     context.uses.note(requests.iter().zip(&answers).filter_map(|(request, answer)| {
-        let has_created = match answer {
-            Ok(Answer::Registered(Registered::Created(_))) => true,
-            Ok(
-                Answer::Registered(Registered::Before { .. } | Registered::Erased)
-                | Answer::Checked(KeyCheck::Active(_)),
-            ) => false,
+        let has_created = match (answer, &request.task) {
+            (Ok(Answer::Registered(Registered::Created(_))), _) => true,
+            (Ok(Answer::Registered(Registered::Before { .. })), _)
+            | (Ok(Answer::Checked(KeyCheck::Active(_))), Task::Check(.., CheckedFor::Use)) => false,
             _ => return None,
         };
         Some((request.holder()?, request.since, has_created))
@@ -119,17 +117,21 @@ fn answers(
     Ok(answers)
 }
 
-/// Stores a patient of no organisation and rolls back, because only a write shows that the disk is full.
 fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
+    connection.transaction(|connection| write_and_roll_back(connection, 1))
+}
+
+/// Stores patients of no organisation and rolls back, because only a write shows that the disk is full.
+pub(crate) fn write_and_roll_back(connection: &mut PgConnection, patients: usize) -> QueryResult<()> {
     use diesel::result::Error::RollbackTransaction;
 
-    connection.transaction(|connection| {
-        let taken_back = connection.transaction(|connection| {
+    let taken_back = connection.transaction(|connection| {
+        for _ in 0..patients {
             diesel::sql_query(TRIAL).execute(connection)?;
-            Err(RollbackTransaction)
-        });
-        if let Err(RollbackTransaction) = taken_back { Ok(()) } else { taken_back }
-    })
+        }
+        Err(RollbackTransaction)
+    });
+    if let Err(RollbackTransaction) = taken_back { Ok(()) } else { taken_back }
 }
 
 /// The stored patient for each request, from this run or an earlier one that lost the answer, even if the key is no

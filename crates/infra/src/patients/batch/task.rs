@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use intake_domain::{KeyCheck, KeyDigest, KeyHolder, Registered, Registration};
+use intake_domain::{CheckedFor, KeyCheck, KeyDigest, KeyHolder, Registered, Registration};
 use intake_metrics::CurrentSpan;
 
 /// Task of a request.
@@ -12,8 +12,8 @@ use intake_metrics::CurrentSpan;
 pub(crate) enum Task {
     /// To create a patient with this holder's key.
     Create(Arc<Registration>, KeyHolder),
-    /// To check the holder's key for a request from this address.
-    Check(KeyHolder, Option<IpAddr>),
+    /// To check the holder's key for a request from this address, and why.
+    Check(KeyHolder, Option<IpAddr>, CheckedFor),
     /// To look up the holder of a key.
     Find(KeyDigest),
     /// To carry out the statement that would store patients, for none; after a failure, to write something, too, and
@@ -52,7 +52,7 @@ impl Request {
 
     pub(crate) fn holder(&self) -> Option<KeyHolder> {
         match &self.task {
-            Task::Create(_, holder) | Task::Check(holder, _) => Some(*holder),
+            Task::Create(_, holder) | Task::Check(holder, ..) => Some(*holder),
             Task::Find(_) | Task::Probe => None,
         }
     }
@@ -61,7 +61,7 @@ impl Request {
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match &self.task {
             Task::Create(registration, _) => registration.caller.address,
-            Task::Check(_, address) => *address,
+            Task::Check(_, address, _) => *address,
             Task::Find(_) | Task::Probe => None,
         }
     }

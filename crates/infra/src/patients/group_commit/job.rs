@@ -35,7 +35,7 @@ impl Job {
 }
 
 impl InTurn for Job {
-    /// None: keys that are still to be found take one turn together.
+    /// `None`: requests whose key is not cached yet share one turn.
     type Owner = Option<OrganisationId>;
 
     fn owner(&self) -> Self::Owner {

@@ -1,13 +1,14 @@
 //! One lane: where its requests wait, and what its writers share. On one PostgreSQL there is one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::backlog::Backlog;
 use super::job::{Job, QUEUE_LENGTH};
 use super::locked_keys::LockedKeys;
 use super::queue::Queue;
+use super::trouble::Trouble;
 use crate::abandoned::Abandoned;
 use crate::database::connecting::connect::{ConnectError, OpenConnection};
 use crate::metrics::WAITING;
@@ -49,9 +50,8 @@ pub(crate) struct Lane {
     locked: Queue<Job>,
     pub(crate) locked_keys: LockedKeys,
     pub(crate) abandoned: Abandoned,
-    /// True if the database was away, or refused to store, when it was last tried, and has committed nothing since:
-    /// logged when it changes, not at every try.
-    pub(crate) is_away: AtomicBool,
+    /// Logged when it begins and ends, not at every try.
+    pub(crate) trouble: Trouble,
 }
 
 impl Lane {
@@ -63,7 +63,7 @@ impl Lane {
             locked: Queue::new(QUEUE_LENGTH),
             locked_keys: LockedKeys::default(),
             abandoned: Abandoned::default(),
-            is_away: AtomicBool::new(false),
+            trouble: Trouble::default(),
         }
     }
 

@@ -10,4 +10,5 @@ pub(crate) mod locks;
 pub(crate) mod measured;
 pub(crate) mod queue;
 pub(crate) mod supervisor;
+pub(crate) mod trouble;
 pub(crate) mod writer;

@@ -165,7 +165,7 @@ impl Writer {
             let cause = Cause::Unable("there is no connection".into());
             return Err(Failed { cause, may_be_stored: false });
         };
-        let (config, was_away) = (&self.lane.config, self.lane.is_away.load(Ordering::Relaxed));
+        let (config, was_away) = (&self.lane.config, self.lane.trouble.is_there());
         let running = config.gather.as_ref().map(|gather| &gather.running);
         running.map(|running| running.fetch_add(1, Ordering::Relaxed));
         let stored = store(connection, requests, &config.context, *lock_timeout, was_away);
@@ -184,7 +184,7 @@ impl Writer {
     fn answer(&self, batch: Vec<Job>, answers: Vec<Outcome>) {
         let is_write = |answer: &_| matches!(answer, Ok(Answer::Registered(Registered::Created(_)) | Answer::Probed));
         // A statement that only reads succeeds on a full disk, too.
-        if answers.iter().any(is_write) && self.lane.is_away.swap(false, Ordering::Relaxed) {
+        if answers.iter().any(is_write) && self.lane.trouble.end() {
             tracing::info!(node = self.lane.config.place.name(), "the database is back");
         }
         for (job, answer) in batch.into_iter().zip(answers) {
@@ -264,7 +264,7 @@ impl Writer {
 
     /// Logs the error, once, and waits a moment.
     fn pause(&self, error: &Source, what: &str) {
-        if !self.lane.is_away.swap(true, Ordering::Relaxed) {
+        if self.lane.trouble.note(error) {
             let node = self.lane.config.place.name();
             tracing::warn!(error = %error, node, "{what}");
         }

@@ -1,5 +1,8 @@
 //! The copy of the audit log: what was recorded in the database before it was restored.
 
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context;
@@ -66,21 +69,27 @@ impl Recorded {
     }
 }
 
-/// Reads what `intake audit --json` printed: an array or, by `--follow`, one object after another, the last of which
-/// may be cut off.
+/// Reads what `intake audit --json` printed: an array or, by `--follow` and `--state`, one object after another, the
+/// last of which may be cut off. Entries may be there twice.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Recorded>> {
     let name = || format!("--audit: {}", path.display());
-    let text = std::fs::read(path).with_context(name)?;
-    let mut entries = Vec::new();
-    for value in serde_json::Deserializer::from_slice(&text).into_iter::<Value>() {
-        match value {
-            Ok(Value::Array(all)) => entries.extend(all),
-            Ok(one) => entries.push(one),
+    let file = BufReader::new(File::open(path).with_context(name)?);
+    let (mut entries, mut known) = (Vec::new(), HashSet::new());
+    for value in serde_json::Deserializer::from_reader(file).into_iter::<Value>() {
+        let found = match value {
+            Ok(Value::Array(all)) => all,
+            Ok(one) => vec![one],
             Err(error) if error.is_eof() && !entries.is_empty() => break,
             Err(error) => return Err(error).with_context(name),
+        };
+        for entry in &found {
+            let entry = recorded(entry).with_context(name)?;
+            if known.insert((entry.organisation, entry.id)) {
+                entries.push(entry);
+            }
         }
     }
-    entries.iter().map(|entry| recorded(entry).with_context(name)).collect()
+    Ok(entries)
 }
 
 pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {

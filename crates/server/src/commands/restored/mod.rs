@@ -9,10 +9,10 @@ mod standing;
 mod step;
 
 use anyhow::bail;
-use intake_domain::timestamp;
+use intake_domain::AuditContext;
 use intake_infra::environment::assert_environment_as_owner;
-use intake_infra::restored::{NewestPatient, accept, newest_entry, newest_patients};
-use intake_infra::{Database, revoke_all_keys};
+use intake_infra::restored::{NewestPatient, newest_entry, newest_patients};
+use intake_infra::{Database, accept_restored, revoke_all_keys};
 
 use self::copy::Recorded;
 use self::plan::Plan;
@@ -21,25 +21,20 @@ use self::standing::Standing;
 use crate::backend::{Backend, explain};
 use crate::commands::confirm::ask;
 use crate::commands::operator::{DEADLINE, audit as context};
-use crate::commands::output::print_result;
-use crate::settings::arguments::Run;
+use crate::commands::output::{print_made, print_result};
 use crate::settings::command_line::RestoredArguments;
 use crate::settings::configuration::Configuration;
 
 pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) -> anyhow::Result<()> {
     let recorded = arguments.audit.as_deref().map(copy::read).transpose()?;
-    if configuration.database.is_none() {
-        bail!(
-            "neither DATABASE_URL nor DATABASE_URL_FILE is set, and the embedded database is never one that was restored"
-        );
-    }
     let backend = Backend::reach_as_owner(configuration)?;
     assert_environment_as_owner(&backend.owner, configuration.environment)?;
     let owner = explain(backend.owner_setting);
-    let newest = newest_entry(&backend.owner).map_err(&owner)?.map(timestamp);
+    let newest = newest_entry(&backend.owner).map_err(&owner)?;
     let patients = newest_patients(&backend.owner).map_err(&owner)?;
     let copied_until = recorded.as_ref().and_then(|recorded| recorded.iter().map(|entry| entry.at.clone()).max());
     let lost = recorded.map(|recorded| copy::lost(&backend, recorded)).transpose().map_err(&owner)?;
+    let audit = || context(&arguments.run, configuration);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let database = Database::new(&backend.owner, DEADLINE);
     let standing = match &lost {
@@ -54,18 +49,19 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
     confirm(arguments, &report)?;
     // Before any service may start again.
     if arguments.revoke_keys {
-        report.revoked = Some(revoke_all_keys(&backend.owner, || context(&arguments.run)).map_err(&owner)?);
+        report.revoked = Some(revoke_all_keys(&backend.owner, audit).map_err(&owner)?);
     }
     if arguments.apply {
-        report.results = runtime.block_on(carry_out(&report, &backend, &database, &arguments.run));
+        report.results = runtime.block_on(carry_out(&report, &backend, &database, audit));
     }
     // A statement that waits for a lock has been given up, and is not waited for.
     runtime.shutdown_background();
     let failed = report.results.iter().filter(|(_, result)| result.is_err()).count();
     if failed == 0 {
-        accept(&backend.owner).map_err(&owner)?;
+        accept_restored(&backend.owner, newest, &audit()).map_err(&owner)?;
     }
-    print_result(&arguments.output, &report.value(), &report.text(failed == 0))?;
+    let summary = || report.summary(failed == 0);
+    print_made(&arguments.output, &report.value(), &report.text(failed == 0), summary)?;
     if failed > 0 {
         bail!(
             "{failed} of {} commands failed, so the service does not start yet: run this again, or do what matters by hand \
@@ -108,11 +104,11 @@ async fn carry_out(
     report: &Report<'_>,
     backend: &Backend,
     database: &Database,
-    run: &Run,
+    audit: impl Fn() -> AuditContext + Copy,
 ) -> Vec<(String, Result<(), String>)> {
     let mut results = Vec::new();
     for step in report.to_carry_out() {
-        let done = step.carry_out(backend, database, run).await;
+        let done = step.carry_out(backend, database, audit).await;
         results.push((step.command(), done.map_err(|error| format!("{error:#}"))));
     }
     results

@@ -3,6 +3,7 @@
 use intake_domain::timestamp;
 use intake_infra::restored::NewestPatient;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use super::plan::Plan;
 use super::step::Step;
@@ -10,7 +11,7 @@ use super::step::Step;
 /// Findings, and what was done.
 pub(super) struct Report<'a> {
     /// Time at which the newest entry of the database was recorded.
-    pub(super) newest: Option<String>,
+    pub(super) newest: Option<OffsetDateTime>,
     pub(super) copied_until: Option<String>,
     /// None: there is no copy of the audit log.
     pub(super) plan: Option<Plan<'a>>,
@@ -33,11 +34,11 @@ impl Report<'_> {
 
     /// Returns what was lost, and the commands that repeat it.
     pub(super) fn preview(&self) -> String {
-        let mut text = match &self.newest {
+        let mut text = match self.newest.map(timestamp) {
             Some(at) => {
                 format!("The latest recorded action was at {at}: anything done later is not in this database.\n")
             }
-            None => "Nothing is on record in this database.\n".to_owned(),
+            None => "The audit log of this database is empty.\n".to_owned(),
         };
         if let Some(at) = &self.copied_until {
             text += &format!("The copy of the audit log ends at {at}.\n");
@@ -98,29 +99,39 @@ impl Report<'_> {
             let newest = created_at.map_or("no patient".to_owned(), |at| format!("created {}", timestamp(at)));
             text += &format!("  {newest}  (organisation {organisation}, {name})\n");
         }
+        if let Some(revoked) = self.revoked_keys() {
+            text += &format!("{revoked}: make new ones with `intake key create` or on the dashboard.\n");
+        }
         if !is_accepted {
             return text + "Nobody was signed out, and the service does not start on this database yet.";
         }
-        text += &match self.revoked {
-            Some(count) => {
-                let keys = if count == 1 { "key" } else { "keys" };
-                format!("Revoked {count} {keys}: make new ones with `intake key create` or on the dashboard.\n")
-            }
-            None if self.results.is_empty() => {
-                "No key was revoked by this command: keys that were revoked or paused after that moment work again.\n"
-                    .to_owned()
-            }
-            None => String::new(),
-        };
+        if self.revoked.is_none() && self.results.is_empty() {
+            text +=
+                "No key was revoked by this command: keys that were revoked or paused after that moment work again.\n";
+        }
         text += "Everyone was signed out, and password reset links no longer work. Passwords and second factors are those of \
             that moment.\n";
         text + "The service starts on this database again."
     }
 
+    /// Says how many keys were revoked, if that was asked for.
+    fn revoked_keys(&self) -> Option<String> {
+        let count = self.revoked?;
+        Some(format!("Revoked {count} {}", if count == 1 { "key" } else { "keys" }))
+    }
+
+    /// Summary in one line, for an error.
+    pub(super) fn summary(&self, is_accepted: bool) -> String {
+        let done = self.results.iter().filter(|(_, result)| result.is_ok()).count();
+        let revoked = self.revoked_keys().map(|revoked| format!("{revoked}, ")).unwrap_or_default();
+        let starts = if is_accepted { "starts again" } else { "does not start yet" };
+        format!("{revoked}carried out {done} commands; the service {starts} on this database")
+    }
+
     pub(super) fn value(&self) -> Value {
         let plan = self.plan.as_ref();
         json!({
-            "newestAuditEntryAt": self.newest,
+            "newestAuditEntryAt": self.newest.map(timestamp),
             "revokedKeys": self.revoked.unwrap_or_default(),
             "copiedUntil": self.copied_until,
             "newestPatients": self.patients.iter().map(newest_of).collect::<Vec<_>>(),

@@ -2,8 +2,8 @@
 
 use anyhow::{anyhow, bail};
 use intake_domain::{
-    AllowedNetworks, EmailAddress, IdempotencyDigest, KeyId, KeyPauseStore, KeyRevocationStore, OrganisationId,
-    PatientId, allow_networks, clear_sent_in_clear, timestamp,
+    AllowedNetworks, AuditContext, EmailAddress, IdempotencyDigest, KeyId, KeyPauseStore, KeyRevocationStore,
+    OrganisationId, PatientId, allow_networks, clear_sent_in_clear, timestamp,
 };
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
@@ -13,9 +13,8 @@ use time::OffsetDateTime;
 
 use crate::backend::Backend;
 use crate::commands::member;
-use crate::commands::operator::audit;
+use crate::commands::output::quoted;
 use crate::commands::patient::erase_for_good;
-use crate::settings::arguments::Run;
 use crate::settings::patient_command::KnownDigest;
 
 const FIRST_THAT_OPENS: usize = 10;
@@ -130,15 +129,20 @@ impl Step {
     }
 
     /// Does it as the owner of the database.
-    pub(super) async fn carry_out(&self, backend: &Backend, database: &Database, run: &Run) -> anyhow::Result<()> {
+    pub(super) async fn carry_out(
+        &self,
+        backend: &Backend,
+        database: &Database,
+        context: impl Fn() -> AuditContext,
+    ) -> anyhow::Result<()> {
         let keys = &PostgresKeyStore::new(database.clone());
         let members = &PostgresMembers::new(database.clone());
         let organisations = PostgresOrganisations::new(database.clone());
-        let audit = audit(run);
+        let audit = context();
         match self {
             Self::ErasePatient { organisation, patient, digest } => {
                 let mut rights = PostgresPatientRights::new(&backend.owner);
-                let erased = erase_for_good(&mut rights, *organisation, *patient, digest.map(KnownDigest), run)?;
+                let erased = erase_for_good(&mut rights, *organisation, *patient, digest.map(KnownDigest), context)?;
                 erased.map(drop).ok_or_else(|| anyhow!("there is no such patient"))
             }
             Self::CloseOrganisation(id) => changed(&organisations.close(*id, &audit).await?),
@@ -176,9 +180,4 @@ fn changed(outcome: &OrganisationOutcome) -> anyhow::Result<()> {
         OrganisationOutcome::Closed(_) => bail!("the organisation is closed"),
         OrganisationOutcome::NotFound => bail!("there is no such organisation"),
     }
-}
-
-/// A text as one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -301,7 +301,7 @@ fn a_member_who_forgot_the_password_gets_in_again_in_a_browser() {
     let _ada = app.member("ada@clinic.example");
     app.join(&browser, "Grace", "grace@clinic.example");
     browser.press("Members");
-    browser.wait_for("Invite a member");
+    browser.wait_for("Invite member");
     browser.press("Ada");
     browser.press("Reset password");
     confirm_identity(&browser);

@@ -3,11 +3,10 @@
 use std::thread;
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::{Browser, request};
+use intake_domain::Environment;
+use intake_test_support::{Browser, Clinic, TestDatabase, request};
 
-use crate::fixtures::{
-    Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, service, wait_for_lock_waits,
-};
+use crate::fixtures::{Member, PASSWORD, TestApp, accept, between, password_field, service, wait_for_lock_waits};
 
 fn open(app: &TestApp, invitation: &str) -> u16 {
     app.service.client().send(&request("GET", invitation, &[], b"")).status
@@ -101,7 +100,7 @@ fn an_existing_member_gets_no_link() {
     let ada = app.member("ada@clinic.example");
     let elsewhere = app.other_clinic();
     drop(app.member_of(&elsewhere, "eve@elsewhere.example"));
-    let invite = |email: &str| ada.post("/settings/members", &format!("email={}", email.replace('@', "%40")));
+    let invite = |email: &str| ada.post("/settings/members/invite", &format!("email={}", email.replace('@', "%40")));
     let refused = invite("ADA@clinic.example");
     assert!(refused.status == 409 && refused.text().contains("This person is already a member."), "{}", refused.text());
     assert!(refused.text().contains("value=\"ADA@clinic.example\""), "what was typed is kept");
@@ -125,6 +124,26 @@ fn an_existing_member_gets_no_link() {
 }
 
 #[test]
+fn in_production_no_link_is_made_that_leads_to_this_machine_alone() {
+    let database = TestDatabase::new();
+    let id = Clinic::open(&database.service, Environment::Production).organisation.to_string();
+    let run = |command: &str, url: &str| {
+        let production =
+            service(&database).setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_PUBLIC_URL", url);
+        let arguments = ["member", command, "--organisation", &id, "--email", "ada@clinic.example"];
+        arguments.iter().fold(production, |all, one| all.argument(one)).run()
+    };
+    for command in ["invite", "reset-password"] {
+        let refused = run(command, "");
+        let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(message.contains("INTAKE_PUBLIC_URL must be set in production"), "{message}");
+        assert_eq!((refused.status.code(), database.count("invitations")), (Some(1), 0));
+    }
+    let made = run("invite", "https://intake.example");
+    assert!(String::from_utf8_lossy(&made.stdout).contains("https://intake.example/invitations/"), "{made:?}");
+}
+
+#[test]
 fn an_invitation_that_is_sent_from_several_windows_at_once_makes_one_member() {
     let app = TestApp::start();
     let invitation = app.invite("ada@clinic.example");
@@ -145,12 +164,10 @@ fn an_invitation_is_withdrawn_in_a_browser() {
     let app = TestApp::start();
     app.join(&browser, "Ada", "ada@clinic.example");
     browser.press("Members");
-    browser.wait_for("Invite a member");
+    browser.wait_for("Invite member");
     assert!(!browser.text().contains("Open invitations"));
+    browser.press("Invite member");
     browser.fill("Email", "mistyped@clinic.example");
-    browser.press("Create invitation link");
-    confirm_identity(&browser);
-    browser.wait_for("Invite a member");
     browser.press("Create invitation link");
     browser.wait_for("won't be shown again");
     browser.press("Back to members");

@@ -109,9 +109,9 @@ fn a_person_in_two_organisations_chooses_one_and_switches() {
     let switched = switched.into_unconfirmed();
     assert!(members(&switched).contains("grace@clinic") && !members(&switched).contains("eve@elsewhere"));
     // A form that was opened before changes neither organisation.
-    let stale = ada.post("/settings/members", "email=mary%40third.example");
+    let stale = ada.post("/settings/members/invite", "email=mary%40third.example");
     assert!(stale.status == 403 && stale.text().contains("switched to another organisation"), "{}", stale.text());
-    assert_eq!(switched.post("/settings/members", "email=mary%40third.example").status, 200);
+    assert_eq!(switched.post("/settings/members/invite", "email=mary%40third.example").status, 200);
     let signed_in = |clinic: &Clinic| {
         let entries =
             format!("audit_entries WHERE action = 'signed_in' AND organisation_id = '{}'", clinic.organisation);
@@ -229,7 +229,7 @@ fn an_invitation_looks_the_same_whether_or_not_its_guest_has_an_account() {
         (page.status, page.text().replace(email, "guest").replace(invitation, "link"))
     };
     let [known, unknown] = ["eve@elsewhere.example", "nobody@elsewhere.example"].map(|email| {
-        let answer = setup.grace.post("/settings/members", &format!("email={}", email.replace('@', "%40")));
+        let answer = setup.grace.post("/settings/members/invite", &format!("email={}", email.replace('@', "%40")));
         let text = answer.text();
         let link = between(&text, "id=\"link\" value=\"", "\"");
         let rows = text.split("<tr>").filter(|row| row.contains(email)).count();
@@ -330,7 +330,7 @@ fn a_guest_learns_that_a_name_is_taken_before_the_second_step() {
 fn a_second_factor_that_one_organisation_requires_stays_and_is_met_there_alone() {
     let setup = Setup::new();
     setup.eve.turn_on_second_factor();
-    assert_eq!(setup.eve.confirm("/settings/members/require-two-step-sign-in").status, 303);
+    assert_eq!(setup.eve.confirm("/settings/policies/require-two-step-sign-in").status, 303);
     let here = setup.ada_in(&setup.app.clinic);
     let there = Undecided::of(setup.app.service.client(), &setup.sign_in(PASSWORD));
     assert_eq!(there.choose(&setup.elsewhere).status, 303);

@@ -2,6 +2,7 @@
 
 mod account;
 mod choosing_passwords;
+mod guessed_passwords;
 mod invitations;
 mod memberships;
 mod passkeys;
@@ -11,7 +12,7 @@ mod planted_accounts;
 mod refused_actions;
 mod roles;
 mod sessions;
-mod sign_in_line;
+mod sign_in_page;
 mod sign_in_races;
 pub(crate) mod single_sign_on;
 mod two_step_sign_in;

@@ -8,6 +8,7 @@ use intake_test_support::{Browser, Client, Response, request};
 use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair};
+use serde_json::json;
 
 use crate::fixtures::{
     Member, PASSWORD, TestApp, accept, between, confirm_identity, cookie, form_token, password_field, post, unconfirm,
@@ -28,25 +29,37 @@ fn add(browser: &Browser, name: &str) {
     browser.press("Add passkey");
 }
 
+/// Joins as Ada, and adds the first passkey after a confirmation.
+fn join_with_passkey(app: &TestApp, browser: &Browser) {
+    app.join(browser, "Ada", "ada@clinic.example");
+    browser.press("Account");
+    browser.press("Add a passkey");
+    confirm_identity(browser);
+    browser.fill("Name", "Work laptop");
+    browser.press("Add passkey");
+    browser.wait_for("The passkey was added.");
+}
+
 #[test]
 fn a_passkey_is_added_and_is_the_second_step_and_the_only_one() {
     let Some(browser) = Browser::start() else { return };
     let device = browser.add_authenticator();
     let app = TestApp::start();
-    app.join(&browser, "Ada", "ada@clinic.example");
-    browser.press("Account");
-    browser.press("Add a passkey");
-    confirm_identity(&browser);
-    browser.fill("Name", "Work laptop");
-    browser.press("Add passkey");
-    browser.wait_for("The passkey was added.");
+    join_with_passkey(&app, &browser);
     browser.wait_for("On, by passkey.");
     browser.wait_for("Never");
     assert!(browser.text().contains("Work laptop"));
 
+    // Else the device would answer the page for signing in by itself.
+    let answers_by_itself = |is_on: bool| {
+        let device = json!({ "authenticatorId": device, "enabled": is_on });
+        browser.tell("WebAuthn.setAutomaticPresenceSimulation", &device);
+    };
+    answers_by_itself(false);
     sign_out(&browser);
     app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     browser.wait_for("Use your passkey");
+    answers_by_itself(true);
     browser.set_user_verified(&device, false);
     browser.press("Use passkey");
     browser.wait_for("The passkey was not used.");
@@ -57,9 +70,11 @@ fn a_passkey_is_added_and_is_the_second_step_and_the_only_one() {
     browser.wait_for("Work laptop");
     assert!(!browser.text().contains("Never"));
 
+    answers_by_itself(false);
     sign_out(&browser);
     browser.press("Use a passkey instead");
     browser.wait_for("Your browser will ask");
+    answers_by_itself(true);
     browser.press("Use passkey");
     browser.wait_for("No API keys yet.");
 
@@ -82,13 +97,29 @@ fn a_passkey_is_added_and_is_the_second_step_and_the_only_one() {
     {
         browser.wait_for(line);
     }
+    answers_by_itself(false);
     sign_out(&browser);
     browser.press("Use a passkey instead");
     browser.wait_for("Your browser will ask");
+    answers_by_itself(true);
     browser.press("Use passkey");
     browser.wait_for("We don't recognise this passkey.");
+    answers_by_itself(false);
     app.sign_in(&browser, "ada@clinic.example", PASSWORD);
     browser.wait_for("No API keys yet.");
+}
+
+#[test]
+fn the_field_for_the_email_offers_passkeys_and_leads_to_the_page_that_was_asked_for() {
+    let Some(browser) = Browser::start() else { return };
+    let _device = browser.add_authenticator();
+    let app = TestApp::start();
+    join_with_passkey(&app, &browser);
+    app.database.connect().batch_execute("DELETE FROM sessions").unwrap();
+    // The device chooses its passkey by itself, as a person does in the field.
+    browser.open(&app.url("/settings/activity"));
+    browser.wait_for("signed in with a passkey as ada@");
+    assert_eq!(browser.url(), app.url("/settings/activity"));
 }
 
 #[test]
@@ -270,7 +301,7 @@ fn a_passkey_satisfies_the_requirement_and_an_operator_helps_when_it_is_lost() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     drop(Device::of(&app, "ada@clinic.example"));
-    assert_eq!(ada.confirm("/settings/members/require-two-step-sign-in").status, 303);
+    assert_eq!(ada.confirm("/settings/policies/require-two-step-sign-in").status, 303);
     assert_eq!(ada.get("/settings/members").status, 200);
     let id = app.clinic.organisation.to_string();
     let arguments = ["member", "reset-second-factor", "--organisation", &id, "--email", "ada@clinic.example"];

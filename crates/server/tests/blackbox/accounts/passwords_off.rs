@@ -216,7 +216,7 @@ fn mails_speak_of_no_password() {
     });
     let ann = provider.member(&app, ANN);
 
-    assert_eq!(ann.post("/settings/members", "email=bob%40clinic.example").status, 200);
+    assert_eq!(ann.post("/settings/members/invite", "email=bob%40clinic.example").status, 200);
     let mail = server.wait_for_mail("bob@clinic.example", "Invitation to Test Clinic");
     assert!(mail.contains("Open this link to join:") && mail.contains("/invitations/"), "{mail}");
     ann.turn_on_second_factor();

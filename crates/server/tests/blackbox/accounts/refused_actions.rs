@@ -29,7 +29,10 @@ fn refused_actions_are_counted_logged_at_most_once_a_second_and_recorded_once() 
     let send = |path: &str, headers: &[(&str, &str)], form: &str| post(&ada.client, path, headers, form).status;
     for _ in 0..TIMES {
         assert_eq!(grace.get("/settings/members").status, 403);
-        assert_eq!(grace.post("/settings/members", "email=mary%40clinic.example&role=administrator").status, 403);
+        assert_eq!(
+            grace.post("/settings/members/invite", "email=mary%40clinic.example&role=administrator").status,
+            403
+        );
         assert_eq!(send("/settings/account/name", &[("Cookie", &ada.cookie)], "form_token=x&name=Eve"), 403);
         let from_elsewhere = [("Cookie", ada.cookie.as_str()), ("Sec-Fetch-Site", "cross-site")];
         let form = format!("form_token={}&name=Eve", ada.form_token);

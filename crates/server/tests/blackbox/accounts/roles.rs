@@ -50,7 +50,7 @@ fn an_operator_and_an_administrator_invite_people_to_any_role() {
         assert_eq!(invited(email, role), 1, "{role}");
     }
     let ada = app.member("ada@clinic.example");
-    assert_eq!(ada.post("/settings/members", "email=b%40clinic.example&role=owner").status, 400);
+    assert_eq!(ada.post("/settings/members/invite", "email=b%40clinic.example&role=owner").status, 400);
     drop(key_manager(&app, &ada));
     let joined = "members JOIN memberships ON member_id = id WHERE name = 'Grace' AND role = 'key-manager'";
     assert_eq!((app.database.count(joined), administrators(&app)), (1, 1));
@@ -122,8 +122,8 @@ fn a_member_who_just_lost_the_administrator_role_can_change_nothing() {
         (&of_grace, &role_form("key-manager")),
         (&remove_grace, ""),
         (&ada.page_about("Grace", "reset-password"), ""),
-        ("/settings/members", "email=mary%40clinic.example"),
-        ("/settings/members/stop-requiring-two-step-sign-in", ""),
+        ("/settings/members/invite", "email=mary%40clinic.example"),
+        ("/settings/policies/stop-requiring-two-step-sign-in", ""),
     ];
     for (path, form) in requests {
         let refused = while_the_role_becomes("key-manager", "Ada", &app, || ada.post(path, form));
@@ -168,8 +168,8 @@ fn sign_in(app: &TestApp, email: &str) -> Member {
     Member { client, cookie, form_token: crate::fixtures::form_token(&page) }
 }
 
-const REQUIRE: &str = "/settings/members/require-two-step-sign-in";
-const STOP: &str = "/settings/members/stop-requiring-two-step-sign-in";
+const REQUIRE: &str = "/settings/policies/require-two-step-sign-in";
+const STOP: &str = "/settings/policies/stop-requiring-two-step-sign-in";
 
 #[test]
 fn a_member_without_a_required_second_factor_can_only_turn_it_on() {
@@ -182,8 +182,8 @@ fn a_member_without_a_required_second_factor_can_only_turn_it_on() {
     ada.turn_on_second_factor();
     assert!(ada.get(REQUIRE).text().contains("One member doesn&#39;t use it yet"), "{}", ada.get(REQUIRE).text());
     assert_eq!(grace.get("/settings/members").status, 200, "nothing is required yet");
-    assert_eq!(ada.confirm(REQUIRE).header("location"), Some("/settings/members"));
-    assert!(ada.get("/settings/members").text().contains("Required for everyone."));
+    assert_eq!(ada.confirm(REQUIRE).header("location"), Some("/settings/policies"));
+    assert!(ada.get("/settings/policies").text().contains("Required for everyone."));
 
     let (key, _) = app.clinic.key();
     let grace_anew = sign_in(&app, "grace@clinic.example");
@@ -249,13 +249,68 @@ fn a_guest_turns_on_the_required_two_step_sign_in_in_a_browser() {
 }
 
 #[test]
+fn an_invited_person_becomes_a_key_manager_unless_another_role_is_chosen() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let list = ada.get("/settings/members").text();
+    assert!(list.contains("<a class=\"button\" href=\"/settings/members/invite\">Invite member</a>"), "{list}");
+    assert!(
+        !list.contains("name=\"role\"") && !list.contains("class=\"card\""),
+        "people and invitations alone: {list}"
+    );
+    let form = ada.get("/settings/members/invite").text();
+    assert!(form.contains("name=\"role\" value=\"key-manager\" checked"), "{form}");
+    assert_eq!(form.matches("<input type=\"radio\" name=\"role\"").count(), 3);
+    assert_eq!(ada.post("/settings/members/invite", "email=mary%40clinic.example").status, 200);
+    assert_eq!(app.database.count("invitations WHERE email = 'mary@clinic.example' AND role = 'key-manager'"), 1);
+}
+
+#[test]
+fn confirming_makes_the_invitation_that_was_asked_for_once() {
+    let app = TestApp::start();
+    let mut ada = app.member("ada@clinic.example");
+    unconfirm(&app);
+    let invitations = || app.database.count("invitations WHERE email = 'sam@clinic.example'");
+    let asked = "email=sam%40clinic.example&role=administrator";
+    let interrupted = ada.post("/settings/members/invite", asked);
+    let confirm = "/settings/confirm?next=%2Fsettings%2Fmembers%2Finvite";
+    assert_eq!((interrupted.status, interrupted.header("location")), (303, Some(confirm)));
+    let draft = interrupted.all("set-cookie").iter().find(|cookie| cookie.contains("-draft=")).unwrap().to_string();
+    let cookies = format!("{}; {}", ada.cookie, draft.split(';').next().unwrap());
+    let page = ada.client.send(&request("GET", confirm, &[("Cookie", &cookies)], b"")).text();
+    assert!(page.contains("Confirm to invite sam@clinic.example as an administrator."), "{page}");
+    assert!(page.contains("<form method=\"post\" action=\"/settings/members/invite\">"), "{page}");
+    // Nobody can have another change confirmed by a link.
+    let made_up = ada.get("/settings/confirm?next=%2Fsettings%2Fmembers%2Finvite%3Femail%3Deve%40evil.example").text();
+    assert!(!made_up.contains("Confirm to invite"), "{made_up}");
+
+    let wrong = ada.post("/settings/members/invite", &format!("{asked}&password=wrong+wrong+wrong"));
+    assert!(wrong.status == 422 && wrong.text().contains("Incorrect password."), "{}", wrong.text());
+    assert!(wrong.text().contains("value=\"sam@clinic.example\""), "it still waits");
+    assert_eq!(invitations(), 0);
+    let sent = format!("{asked}&{}", password_field(PASSWORD));
+    let first = (ada.cookie.clone(), ada.form_token.clone());
+    let made = ada.post("/settings/members/invite", &sent);
+    assert!(made.status == 200 && made.text().contains("/invitations/"), "{}", made.text());
+    ada.go_on(&made);
+    assert_eq!(invitations(), 1);
+    // The form of the session as it was before is worth nothing.
+    let body = format!("form_token={}&{sent}", first.1);
+    let again = post(&ada.client, "/settings/members/invite", &[("Cookie", &first.0)], &body);
+    assert!([303, 403].contains(&again.status), "{}", again.status);
+    let again = post(&ada.client, "/settings/members/invite", &[("Cookie", &ada.cookie)], &body);
+    assert_eq!((again.status, invitations()), (403, 1));
+    assert_eq!(ada.post("/settings/members/invite", "email=max%40clinic.example&role=administrator").status, 200);
+}
+
+#[test]
 fn a_role_is_changed_in_a_browser() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
     drop(app.member("ada@clinic.example"));
     app.join(&browser, "Grace", "grace@clinic.example");
     browser.press("Members");
-    browser.wait_for("Invite a member");
+    browser.wait_for("Invite member");
     browser.press("Ada");
     browser.press("Change role");
     confirm_identity(&browser);

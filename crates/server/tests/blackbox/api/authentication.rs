@@ -30,33 +30,54 @@ fn the_scheme_is_read_in_any_case_with_any_number_of_spaces() {
 }
 
 #[test]
-fn a_request_without_a_key_is_challenged() {
+fn a_request_without_a_key_is_challenged_and_learns_where_a_misplaced_key_belongs() {
     let app = TestApp::start();
-    let bearer = format!("Bearer {}", app.key().expose());
-    let cases: [&[(&str, &str)]; 7] = [
-        &[],
-        &[("Authorization", "")],
-        &[("Authorization", "Bearer")],
-        &[("Authorization", "Basic aW50YWtlOmludGFrZQ==")],
-        &[("Authorization", app.key().expose())],
-        &[("Authorization", &bearer), ("Authorization", &bearer)],
-        &[("X-Api-Key", app.key().expose())],
+    let key = app.key().expose();
+    let (bearer, token) = (format!("Bearer {key}"), format!("Token {key}"));
+    let cases: [(&[(&str, &str)], &str); 11] = [
+        (&[("Authorization", "")], "The key is missing: send "),
+        (&[("Authorization", "Bearer")], "The key is missing: send "),
+        (&[("Authorization", "bearer ")], "The key is missing: send "),
+        (&[("Authorization", "Basic aW50YWtlOmludGFrZQ==")], "The scheme must be Bearer: send "),
+        (&[("Authorization", &token)], "The scheme must be Bearer: send "),
+        (&[("Authorization", key)], "The scheme is missing: send "),
+        (&[("Authorization", &bearer), ("Authorization", &bearer)], "Send one Authorization header: "),
+        (&[("Authorization", key), ("X-API-Key", key)], "The scheme is missing: send "),
+        (&[("X-Api-Key", key)], "The key is in another header: send "),
+        (&[("apikey", key)], "The key is in another header: send "),
+        (&[("X-Auth-Token", key)], "The key is in another header: send "),
     ];
-    for headers in cases {
+    for (headers, hint) in cases {
         let response = send(&app, headers);
         assert_unauthorised(&response);
-        assert_eq!(response.header("www-authenticate"), Some(CHALLENGE));
+        assert_eq!(response.header("www-authenticate"), Some(misplaced(hint).as_str()), "{headers:?}");
     }
+    let nothing = send(&app, &[]);
+    assert_unauthorised(&nothing);
+    assert_eq!(nothing.header("www-authenticate"), Some(CHALLENGE));
     assert_eq!(app.patients(), 0);
+}
+
+fn misplaced(hint: &str) -> String {
+    format!(r#"{CHALLENGE}, error="invalid_request", error_description="{hint}Authorization: Bearer KEY""#)
 }
 
 #[test]
 fn a_key_in_the_query_is_no_key() {
     let app = TestApp::start();
-    let path = format!("/api/v1/patients?access_token={0}&key={0}", app.key().expose());
+    let key = app.key().expose();
     let headers = [("Content-Type", "application/json")];
-    let response = app.service.client().send(&request("POST", &path, &headers, patient().to_string().as_bytes()));
-    assert_unauthorised(&response);
+    let post = |query: &str| {
+        let path = format!("/api/v1/patients?{query}");
+        app.service.client().send(&request("POST", &path, &headers, patient().to_string().as_bytes()))
+    };
+    for query in [format!("access_token={key}"), format!("a=1&API_KEY={key}"), format!("key={key}")] {
+        let response = post(&query);
+        assert_unauthorised(&response);
+        let expected = misplaced("The key is in the URL: send ");
+        assert_eq!(response.header("www-authenticate"), Some(expected.as_str()), "{query}");
+    }
+    assert_eq!(post("a=1&monkey=2").header("www-authenticate"), Some(CHALLENGE));
 }
 
 #[test]

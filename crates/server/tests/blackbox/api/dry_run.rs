@@ -114,7 +114,7 @@ fn strict_mode_refuses_what_is_valid_but_for_unknown_members() {
         );
         assert_unauthorised(&send(&app, path, &app.clinic.unknown_key(), &[STRICT], unknown.as_bytes()));
         let twice = send(&app, path, app.key(), &[STRICT], br#"{"x":1,"x":1}"#);
-        assert_problem(&twice, 400, "Bad Request", "The body has the member \"x\" twice");
+        assert_problem(&twice, 400, "Bad Request", "The body contains the property \"x\" twice");
         assert_eq!(twice.header("preference-applied"), None, "nothing was judged");
     }
     let lenient = send(&app, CREATE, app.key(), &[("Prefer", "handling=lenient, handling=strict")], unknown.as_bytes());
@@ -123,6 +123,45 @@ fn strict_mode_refuses_what_is_valid_but_for_unknown_members() {
     let strict = send(&app, CREATE, app.key(), &[STRICT], known.as_bytes());
     assert_eq!((strict.status, strict.header("preference-applied")), (201, Some("handling=strict")));
     assert_eq!(app.patients(), 2);
+}
+
+#[test]
+fn strict_mode_knows_the_names_of_other_software_and_wrappers() {
+    let app = TestApp::start();
+    let body = br#"{"patient":{"firstName":"Canary"},"mobile":"Canary","dob":"Canary","city":"Canary","data":1}"#;
+    let response = send(&app, VALIDATE, app.key(), &[STRICT], body);
+    let expected = [
+        ("firstName", "is required"),
+        ("lastName", "is required"),
+        ("phoneNumber", "is required"),
+        ("dateOfBirth", "is required"),
+        ("patient", "is not a field of a patient: send the fields in it without it"),
+        ("mobile", "is not a field of a patient: did you mean phoneNumber?"),
+        ("dob", "is not a field of a patient: did you mean dateOfBirth?"),
+        ("city", "is not a field of a patient: did you mean suburb?"),
+        ("data", "is not a field of a patient"),
+    ];
+    let expected = expected.map(|(name, message)| (vec![name.to_owned()], message.to_owned()));
+    assert_eq!(faults(&response), expected);
+}
+
+#[test]
+fn a_missing_field_is_recognised_under_another_name() {
+    let app = TestApp::start();
+    let body = br#"{"patient":{"firstName":"Canary"},"mobile":"Canary","email":""}"#;
+    for path in [CREATE, VALIDATE] {
+        let response = send(&app, path, app.key(), &[], body);
+        let expected = [
+            ("firstName", "is required: take it out of \"patient\""),
+            ("lastName", "is required"),
+            ("phoneNumber", "is required: send \"mobile\" under this name"),
+            ("dateOfBirth", "is required"),
+            ("email", "must not be blank: leave the field out, or send null"),
+        ];
+        let expected = expected.map(|(name, message)| (vec![name.to_owned()], message.to_owned()));
+        assert_eq!(faults(&response), expected);
+    }
+    assert_eq!(app.patients(), 0);
 }
 
 #[test]
@@ -162,9 +201,14 @@ fn the_openapi_document_is_served_to_everybody_and_asked_for_again_cheaply() {
     let again = client.send(&request("GET", path, &[("If-None-Match", tag)], b""));
     assert_eq!((again.status, again.text(), again.header("etag")), (304, String::new(), Some(tag)));
     assert_eq!(client.send(&request("GET", path, &[("If-None-Match", "\"other\"")], b"")).status, 200);
+    let mut connection = client.connect();
+    connection.write(&request("HEAD", path, &[], b""));
+    let head = connection.read_head();
+    assert_eq!((head.status, head.header("etag")), (200, Some(tag)));
+    assert_eq!(connection.exchange(&request("GET", path, &[], b"")).status, 200, "no body was between");
     for method in ["POST", "DELETE"] {
         let response = client.send(&request(method, path, &[], b""));
-        assert_eq!((response.status, response.header("allow")), (405, Some("GET, OPTIONS")), "{method}");
+        assert_eq!((response.status, response.header("allow")), (405, Some("GET, HEAD, OPTIONS")), "{method}");
     }
     let other = client.send(&request("POST", CREATE, &[("Origin", "https://editor.example")], b""));
     assert_eq!(other.header("access-control-allow-origin"), None, "the document alone may be read from other pages");

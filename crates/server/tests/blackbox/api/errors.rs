@@ -51,6 +51,47 @@ fn every_answer_carries_the_same_headers() {
 }
 
 #[test]
+fn every_error_links_to_its_explanation() {
+    let app = TestApp::start();
+    let client = app.service.client();
+    let page = client.send(&request("GET", "/docs", &[], b"")).text();
+    let (_, old) = app.clinic.key_until(Some(time::OffsetDateTime::UNIX_EPOCH));
+    let simulated = |status: u16| {
+        let key = format!("simulate-{status}-1");
+        create_request(app.key(), &[("Idempotency-Key", key.as_str())], patient().to_string().as_bytes())
+    };
+    let large = format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "a".repeat(20_000)).into_bytes();
+    let cases = [
+        (create_request(app.key(), &[], b"{"), 400, "400-bad-request"),
+        (b"nonsense\r\n\r\n".to_vec(), 400, "400-bad-request"),
+        (request("POST", "/api/v1/patients", &[], b""), 401, "401-unauthorized"),
+        (create_request(&old, &[], b"{}"), 401, "401-unauthorized"),
+        (request("GET", "/api/v1/nothing", &[], b""), 404, "every-status-404-405"),
+        (request("GET", "/api/v1/patients", &[], b""), 405, "every-status-404-405"),
+        (simulated(410), 410, "every-status-410"),
+        (create_request(app.key(), &[], &[b' '; 70_000]), 413, "every-status-413"),
+        (create_request(app.key(), &[("Content-Type", "text/plain")], b"{}"), 415, "every-status-415"),
+        (create_request(app.key(), &[], b"{}"), 422, "422-validation-error"),
+        (simulated(429), 429, "every-status-429"),
+        (large, 431, "every-status-431"),
+        (simulated(503), 503, "every-status-503"),
+    ];
+    for (bytes, status, anchor) in cases {
+        let response = client.send(&bytes);
+        let expected = format!("<{}#{anchor}>; rel=\"help\"", app.url("/docs"));
+        assert_eq!((response.status, response.header("link")), (status, Some(expected.as_str())));
+        assert!(page.contains(&format!("id=\"{anchor}\"")), "{anchor}");
+    }
+    let plain = app.service.plain_client().send(&create_request(app.key(), &[], b"{}"));
+    assert_eq!(plain.status, 426);
+    assert!(plain.header("link").unwrap().contains("#every-status-426>") && page.contains("id=\"every-status-426\""));
+    assert_eq!(app.create(&patient()).header("link"), None);
+    for anchor in ["every-status-408", "every-status-500"] {
+        assert!(page.contains(&format!("id=\"{anchor}\"")), "{anchor}");
+    }
+}
+
+#[test]
 fn a_plain_request_id_comes_back_and_any_other_is_replaced() {
     let app = TestApp::start();
     let send = |id: &str| app.service.create_with(app.key(), &[("X-Request-Id", id)], b"{}");
@@ -88,7 +129,7 @@ fn nothing_is_found_at_any_other_path() {
     for path in paths {
         for method in ["GET", "POST", "OPTIONS", "DELETE"] {
             let response = client.send(&request(method, path, &[], b""));
-            assert_problem(&response, 404, "Not Found", "There is nothing at this path");
+            assert_problem(&response, 404, "Not Found", "No such path");
         }
     }
 }
@@ -107,7 +148,7 @@ fn other_methods_get_405_with_the_allowed_ones() {
     let client = app.service.client();
     for method in ["GET", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"] {
         let response = client.send(&request(method, "/api/v1/patients", &[], b""));
-        assert_problem(&response, 405, "Method Not Allowed", "This path takes POST requests only");
+        assert_problem(&response, 405, "Method Not Allowed", "This path accepts only POST requests");
         assert_eq!(response.header("allow"), Some("POST, OPTIONS"));
     }
 }

@@ -75,6 +75,9 @@ fn a_key_ends_at_its_time() {
 fn the_last_use_shows_up_soon() {
     let app = TestApp::start();
     assert_eq!(app.database.count("key_uses"), 0);
+    assert_eq!(app.create(&serde_json::json!({})).status, 422);
+    wait_for("the refusal", || app.database.count("key_refusals") == 1);
+    assert_eq!(app.database.count("key_uses WHERE last_used_at IS NOT NULL"), 0, "no use");
     assert_eq!(app.create(&patient()).status, 201);
     wait_for("the use", || app.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
 }

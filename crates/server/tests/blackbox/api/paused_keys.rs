@@ -3,12 +3,12 @@
 use diesel::connection::SimpleConnection;
 use intake_domain::KeyId;
 use intake_edge as edge;
-use intake_test_support::{create_request, patient, wait_for};
+use intake_test_support::{Response, create_request, patient, wait_for};
 use serde_json::Value;
 use time::Duration;
 
 use crate::assert_unauthorised;
-use crate::commands::organisations::done;
+use crate::commands::organisations::{self, done};
 use crate::fixtures::{TestApp, create_key, in_each_browser, service};
 
 fn key_command(app: &TestApp, arguments: &[&str]) -> Result<Value, String> {
@@ -146,30 +146,32 @@ fn a_member_pauses_and_resumes_a_key_on_its_page() {
 
 #[test]
 fn no_request_that_starts_after_a_pause_creates_anything_under_load() {
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let ada = app.member("ada@clinic.example");
     let (id, key) = app.clinic.key();
-    let (is_paused, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (is_paused, is_over, refused) = (AtomicBool::new(false), AtomicBool::new(false), AtomicUsize::new(0));
     let bytes = create_request(&key, &[], patient().to_string().as_bytes());
     std::thread::scope(|scope| {
         let over = crate::fixtures::OverWhenDropped(&is_over);
         for _ in 0..8 {
-            let (client, bytes, is_paused, is_over) = (app.service.client(), &bytes, &is_paused, &is_over);
+            let client = app.service.client();
+            let (bytes, is_paused, is_over, refused) = (&bytes, &is_paused, &is_over, &refused);
             scope.spawn(move || {
                 let mut connection = client.connect();
                 while !is_over.load(Ordering::SeqCst) {
                     let must_fail = is_paused.load(Ordering::SeqCst);
                     let status = connection.exchange(bytes).status;
                     assert!(status == 401 || (status == 201 && !must_fail), "{status} after {must_fail}");
+                    refused.fetch_add(usize::from(must_fail), Ordering::SeqCst);
                 }
             });
         }
         wait_for("some patients", || app.patients() > 50);
         assert_eq!(ada.post(&format!("/settings/api-keys/{id}/pause"), "").status, 303);
         is_paused.store(true, Ordering::SeqCst);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        wait_for("refusals", || refused.load(Ordering::SeqCst) > 50);
         drop(over);
     });
 }
@@ -192,4 +194,33 @@ fn keys_of_a_suspended_organisation_are_listed_as_suspended_and_as_nothing_else(
     assert_eq!(listed(), [0, 2, 0, 2]);
     done(&app, &["organisation", "resume", &clinic]);
     assert_eq!(listed(), [1, 0, 1, 2]);
+}
+
+#[test]
+fn the_page_says_why_a_key_is_refused_all_the_same() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, _) = app.clinic.key();
+    let at = |page: &str| format!("/settings/api-keys/{id}/{page}");
+    let set = |what: &str| app.database.connect().batch_execute(&format!("UPDATE api_keys SET {what}")).unwrap();
+    let says = |answer: &Response, said: &str| {
+        let page = ada.follow(answer);
+        assert!(page.contains(said), "{said}: {page}");
+    };
+    let organisation = app.clinic.organisation.to_string();
+    assert!(organisations::run(&app, &["organisation", "suspend", &organisation]).status.success());
+    let until = "Requests using it are refused until you resume it and while the organisation is suspended.";
+    says(&ada.post(&at("pause"), ""), until);
+    says(&ada.get(&at("pause")), until);
+    let still = "has been resumed. Requests using it are still refused, because the organisation is suspended.";
+    says(&ada.post(&at("resume"), ""), still);
+    says(&ada.get(&at("replace")), "be replaced while the organisation is suspended.");
+    let refused = "Requests using it are refused from everywhere, because the organisation is suspended.";
+    says(&ada.post(&at("networks"), "networks=::1"), refused);
+    assert!(organisations::run(&app, &["organisation", "resume", &organisation]).status.success());
+    says(&ada.post(&at("pause"), ""), "is paused. Requests using it are refused until you resume it.");
+    says(&ada.post(&at("networks"), "networks=::2"), "from everywhere, because the key is paused.");
+    says(&ada.post(&at("resume"), ""), "has been resumed. Requests using it are accepted again.");
+    set("created_at = now() - interval '2 days', expires_at = now() - interval '1 day'");
+    says(&ada.post(&at("networks"), "networks=::3"), "from everywhere, because the key has expired.");
 }

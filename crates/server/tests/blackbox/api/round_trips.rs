@@ -1,6 +1,5 @@
-//! What passes between the service and PostgreSQL. It is asked once for a valid patient, once for anything refused
-//! after its key was read, never for a key that is none: counted on the wire. And an answer that gets lost there costs
-//! nothing.
+//! Round trips between the service and PostgreSQL, counted on the wire: one for a valid patient, one for a refusal
+//! after the key was read, none for a malformed key. A lost answer of PostgreSQL costs nothing.
 
 use intake_test_support::{create_request, patient, wait_for};
 
@@ -36,8 +35,7 @@ fn a_valid_patient_costs_one_round_trip_and_a_refusal_one_lookup() {
 
     let mut connection = app.service.client().connect();
     for (bytes, status, expected) in [(&good, 201, 1), (&invalid, 422, 1), (&unknown, 401, 1), (&foreign, 401, 0)] {
-        // Every few seconds the uses of keys are written by a thread of their own, and on a busy machine a statement is
-        // now and then sent twice: the least of a few rounds is without.
+        // Background writes and repeated statements add round trips: the minimum of a few rounds is without.
         let round = || {
             let _ = counter.take();
             for _ in 0..20 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use intake_test_support::{Response, create_request, patient, request};
+use intake_test_support::{Response, create_request, patient, request, wait_for};
 
 use crate::fixtures::{TestApp, in_production, service};
 use crate::{assert_problem, assert_unauthorised, fault};
@@ -19,13 +19,28 @@ fn an_error_is_answered_as_often_as_it_is_ordered() {
         assert_problem(&limited, 429, "Too Many Requests", "The API key's rate limit is exceeded");
         assert_eq!(limited.header("retry-after"), Some("1"));
         let full = create(&app, "simulate-503-1");
-        assert_problem(&full, 503, "Service Unavailable", "The service is full; try again shortly");
+        assert_problem(&full, 503, "Service Unavailable", "The service is overloaded; try again shortly");
         assert_eq!(full.header("retry-after"), Some("1"));
         assert_eq!(create(&app, "simulate-410-1").status, 410);
     }
     assert_eq!(app.patients(), 0);
+    // Of two in a second the log has one.
+    wait_for("the log", || app.service.output().contains("simulated"));
     assert_eq!(create(&app, "simulate-1").status, 201);
     assert_eq!(create(&app, "acme-simulate-503-1").status, 201);
+}
+
+#[test]
+fn a_failure_that_is_ordered_twice_comes_twice_for_each_key_and_then_the_patient() {
+    let app = TestApp::start();
+    for key in ["simulate-503-twice-1", "simulate-503-twice-2"] {
+        let statuses: Vec<_> = (0..4).map(|_| create(&app, key).status).collect();
+        assert_eq!(statuses, [503, 503, 201, 201], "{key}");
+    }
+    assert_eq!(app.patients(), 2);
+    let (_, other) = app.clinic.key();
+    let ordered = [("Idempotency-Key", "simulate-503-twice-1")];
+    assert_eq!(app.service.create_with(&other, &ordered, patient().to_string().as_bytes()).status, 503, "of its own");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn without_json_the_commands_speak_to_people() {
     assert!(list.contains("Front desk") && list.contains("active, expires 2999-12-31T00:00:00.000Z"), "{list}");
     assert!(intake(&["organisation", "create", "--name", "Second"]).contains("Second"));
     assert!(intake(&["organisation", "list"]).contains("Test Clinic"));
-    assert!(intake(&["--help"]).contains("front door"));
+    assert!(intake(&["--help"]).contains("Patient intake API for clinics"));
 }
 
 #[test]
@@ -242,9 +242,11 @@ fn an_error_is_one_line_and_exit_1() {
     let database = TestDatabase::new();
     let nobody = Uuid::from_u128(7).to_string();
     let intake = |arguments: &[&str]| run(service(&database), arguments);
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 8] = [
         (&["key", "create", "--organisation", &nobody, "--name", "k"], "there is no organisation"),
         (&["key", "list", "--organisation", &nobody], "there is no organisation"),
+        (&["key", "usage", "--organisation", &nobody], "there is no organisation"),
+        (&["member", "list", "--organisation", &nobody], "there is no organisation"),
         (&["key", "revoke", &nobody], "there is no key"),
         (&["organisation", "create", "--name", " "], "--name: must not be blank"),
         (&["organisation", "create", "--name", ""], "--name: must be 1 to 100 characters long"),
@@ -266,6 +268,7 @@ fn wrong_usage_is_exit_2() {
         &["key", "create"],
         &["key", "revoke"],
         &["key", "revoke", "not-a-uuid"],
+        &["key", "usage", "--days", "31"],
         &["organisation", "create"],
         &["serve", "--unknown"],
         &["key", "list", "--organisation", "7"],

@@ -3,19 +3,38 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use intake_edge as edge;
 use intake_test_support::{ServiceBuilder, TestDatabase};
 use serde_json::Value;
 
 use crate::fixtures::service;
 
-const PARTS: [&str; 9] =
-    ["settings", "database", "grants", "clock", "certificate", "proxies", "mail", "sign-on", "disk"];
+const PARTS: [&str; 14] = [
+    "settings",
+    "service",
+    "database",
+    "grants",
+    "storing",
+    "clock",
+    "certificate",
+    "address",
+    "proxies",
+    "mail",
+    "sign-on",
+    "disk",
+    "backup",
+    "audit copy",
+];
 
-fn examine(builder: ServiceBuilder) -> (Option<i32>, Vec<(String, bool, String)>, String) {
+/// Name of a part, whether it is in order (None: not checked), and the message.
+pub(crate) type Part = (String, Option<bool>, String);
+
+/// Runs the command: its exit status, the parts, and its standard error.
+pub(crate) fn examine(builder: ServiceBuilder) -> (Option<i32>, Vec<Part>, String) {
     let output = builder.argument("doctor").argument("--json").run();
     let parts: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let parts = parts.iter().map(|part| (text(&part["part"]), part["isInOrder"] == true, text(&part["message"])));
+    let parts = parts.iter().map(|part| (text(&part["part"]), part["isInOrder"].as_bool(), text(&part["message"])));
     (output.status.code(), parts.collect(), String::from_utf8(output.stderr).unwrap())
 }
 
@@ -24,8 +43,10 @@ fn parts_without_a_fault_are_listed_as_good() {
     let database = TestDatabase::new();
     let (code, parts, said) = examine(service(&database));
     assert_eq!(parts.iter().map(|(part, ..)| part.as_str()).collect::<Vec<_>>(), PARTS);
-    let wrong: Vec<_> = parts.iter().filter(|(_, is_in_order, _)| !is_in_order).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
+    let unchecked: Vec<_> =
+        parts.iter().filter(|(_, is_in_order, _)| *is_in_order != Some(true)).map(|(part, ..)| part.as_str()).collect();
+    assert_eq!(unchecked, ["service", "address", "disk", "backup", "audit copy"], "{parts:?}");
+    assert!(parts.iter().all(|(_, is_in_order, _)| *is_in_order != Some(false)), "{parts:?}");
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let output = service(&database).argument("doctor").run();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -46,9 +67,62 @@ fn a_certificate_that_is_nowhere_is_not_said_to_be_in_order() {
             .unwrap()
     };
     let (is_in_order, why) = certificate(production());
-    assert!(!is_in_order && why.contains("there is none, and no proxy is trusted: set INTAKE_TLS_CERT"), "{why}");
+    assert!(
+        is_in_order == Some(false) && why.contains("there is none, and no proxy is trusted: set INTAKE_TLS_CERT"),
+        "{why}"
+    );
     let (is_in_order, why) = certificate(production().setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1"));
-    assert_eq!((is_in_order, why.as_str()), (true, "none: trusted proxies have it"));
+    assert_eq!(
+        (is_in_order, why.as_str()),
+        (None, "not checked: trusted proxies have it; `address` is what they show")
+    );
+}
+
+fn part(builder: ServiceBuilder, name: &str) -> (Option<bool>, String) {
+    let (_, parts, _) = examine(builder);
+    let found = parts.into_iter().find(|(part, ..)| part == name);
+    found.map(|(_, is_in_order, why)| (is_in_order, why)).unwrap()
+}
+
+#[test]
+fn the_service_beside_the_command_is_asked() {
+    let database = TestDatabase::new();
+    let mut running = service(&database).start();
+    running.wait_until_ready();
+    let admin = running.admin_address().to_string();
+    let asked = || part(service(&database).setting("INTAKE_ADMIN_ADDR", &admin), "service");
+    assert_eq!(asked(), (Some(true), "it is ready to store patients".to_owned()));
+    let mail = service(&database)
+        .setting("INTAKE_ADMIN_ADDR", &admin)
+        .setting("INTAKE_SMTP_URL", "smtp://127.0.0.1:1")
+        .setting("INTAKE_MAIL_FROM", "a@b.co");
+    assert!(part(mail, "mail").1.contains("mails that wait: 0"));
+    running.stop();
+    let (is_in_order, why) = asked();
+    assert!(is_in_order.is_none() && why.contains("no service runs at"), "{why}");
+}
+
+#[test]
+fn the_public_address_is_judged_as_clients_see_it() {
+    let database = TestDatabase::new();
+    let running = service(&database).start();
+    let port = running.https.unwrap().port();
+    let authority = running.data_dir().join("tls/ca.pem");
+    let shown = |url: &str, authority: Option<&std::path::Path>| {
+        let builder = service(&database).setting("INTAKE_PUBLIC_URL", url);
+        let trusting = authority.into_iter().fold(builder, |builder, file| builder.setting("SSL_CERT_FILE", file));
+        part(trusting, "address")
+    };
+    let url = format!("https://localhost:{port}");
+    let (is_in_order, why) = shown(&url, Some(&authority));
+    assert!(is_in_order == Some(true) && why.contains("its certificate is good until"), "{why}");
+    let (is_in_order, why) = shown(&url, None);
+    assert!(is_in_order == Some(false) && why.contains("certificate"), "{why}");
+    let (is_in_order, why) = shown(&format!("https://127.0.0.2:{port}"), Some(&authority));
+    assert!(is_in_order == Some(false), "another name or address: {why}");
+    let admin = running.admin_address().port();
+    let (is_in_order, why) = shown(&format!("https://localhost:{admin}"), Some(&authority));
+    assert!(is_in_order == Some(false) && why.contains("no TLS connection"), "{why}");
 }
 
 #[test]
@@ -59,7 +133,7 @@ fn each_faulty_part_is_named() {
         assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
         parts
             .into_iter()
-            .filter(|(_, is_in_order, _)| !is_in_order)
+            .filter(|(_, is_in_order, _)| *is_in_order == Some(false))
             .map(|(part, _, why)| (part, why))
             .collect::<Vec<_>>()
     };
@@ -71,7 +145,11 @@ fn each_faulty_part_is_named() {
     assert_eq!(wrong(everyone)[0].0, "proxies");
     let empty = TestDatabase::empty();
     let found = wrong(service(&empty));
-    assert_eq!(found.iter().map(|(part, _)| part.as_str()).collect::<Vec<_>>(), ["database", "grants"], "{found:?}");
+    assert_eq!(
+        found.iter().map(|(part, _)| part.as_str()).collect::<Vec<_>>(),
+        ["database", "grants", "storing"],
+        "{found:?}"
+    );
     assert!(found.iter().all(|(_, why)| why.ends_with("run `intake migrate` first")), "{found:?}");
 
     let folder = tempfile::tempdir().unwrap();
@@ -84,4 +162,20 @@ fn each_faulty_part_is_named() {
     assert!(found[0].1.contains("can read") && found[0].1.contains("key.pem"), "{found:?}");
     let misspelt = service(&database).setting("INTAKE_DRIAN_DELAY", "1s");
     assert!(wrong(misspelt)[0].1.contains("INTAKE_DRIAN_DELAY"));
+}
+
+#[test]
+fn old_backups_and_missing_copies_are_named() {
+    let database = TestDatabase::new();
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("intake-backup.prom");
+    let backup = || part(service(&database).setting("INTAKE_BACKUP_MARK", &mark), "backup");
+    let copy = || part(service(&database).setting("INTAKE_AUDIT_COPIES", folder.path()), "audit copy");
+    assert!(backup().0 == Some(false) && copy().1.contains("holds no copy"));
+    let file = fs::File::create(&mark).unwrap();
+    assert_eq!((backup().0, copy().0), (Some(true), Some(true)));
+    file.set_modified((edge::now() - time::Duration::hours(27)).into()).unwrap();
+    let (is_in_order, why) = backup();
+    assert!(is_in_order == Some(false) && why.contains("the newest backup ended at"), "{why}");
+    assert_eq!(copy().0, Some(true));
 }

@@ -213,7 +213,7 @@ fn a_digest_is_none_or_64_hexadecimal_digits() {
 /// A repetition that has begun when the erasure is committed does not see it.
 #[test]
 fn an_erasure_wins_against_repetitions_at_the_same_moment() {
-    let app = TestApp::start();
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_RATE_LIMIT", "off"));
     let mut rights =
         PostgresPatientRights::new(&app.database.owner.clone().with_durability(app.database.service.durability()));
     for round in 0..40 {

@@ -12,12 +12,12 @@ use diesel::connection::SimpleConnection;
 use intake_domain::OrganisationId;
 use intake_infra::{DatabaseUrl, Durability};
 use intake_test_support::processes::send as signal;
-use intake_test_support::{HeldRow, ServiceBuilder, TestDatabase, patient, wait_for};
+use intake_test_support::{HeldRow, ServiceBuilder, TestDatabase, patient, wait_for, wait_for_end};
 use serde_json::{Value, json};
 
 use crate::commands::erasure;
 use crate::commands::readers::ReaderRole;
-use crate::fixtures::{OverWhenDropped, TestApp, demo_key, program, service};
+use crate::fixtures::{OverWhenDropped, Terminal, TestApp, demo_key, program, service};
 use crate::patient_with;
 
 /// Output of an export.
@@ -70,7 +70,7 @@ fn since(app: &TestApp, token: &str) -> Given {
     given(all(app, &["--format", "jsonl", "--since", token]))
 }
 
-fn id_of(app: &TestApp, patient: &Value) -> String {
+pub(crate) fn id_of(app: &TestApp, patient: &Value) -> String {
     app.create(patient).json()["data"]["id"].as_str().unwrap().to_owned()
 }
 
@@ -360,12 +360,37 @@ fn a_file_appears_when_complete_and_only_its_owner_can_read_it() {
     // What a killed run has left is overwritten.
     fs::write(folder.path().join("patients.jsonl.unfinished"), "half of something that is longer than what comes")
         .unwrap();
-    given(to_file(&["--since", &first.token]));
+    assert!(!first.said.contains("replaced"), "{}", first.said);
+    let second = given(to_file(&["--since", &first.token]));
+    assert!(second.said.starts_with(&format!("replaced {}", path.display())), "{}", second.said);
     assert_eq!(fs::read_to_string(&path).unwrap(), "");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     let nowhere = Path::new("/nowhere/patients.jsonl");
     let refusal = refused(all(&app, &["--format", "jsonl", "--output", nowhere.to_str().unwrap()]));
     assert!(refusal.contains("--output"), "{refusal}");
+}
+
+#[test]
+fn a_file_that_is_there_is_asked_about_at_a_terminal() {
+    let app = TestApp::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("patients.csv");
+    fs::write(&path, "of yesterday").unwrap();
+    let export = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_intake"));
+        command.args(["export", "--format", "jsonl", "--organisation", &app.clinic.organisation.to_string()]);
+        command.arg("--output").arg(&path).args(more);
+        command.env("DATABASE_URL", app.database.owner.expose()).env("INTAKE_DURABILITY", "none");
+        Terminal::run(command)
+    };
+    let mut terminal = export(&[]);
+    terminal.answer("is there. Replace it? [y/N] ", "\n");
+    assert!(terminal.complaint().ends_with("nothing was changed"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "of yesterday");
+    let mut terminal = export(&["--yes"]);
+    terminal.read_until(Some("replaced "));
+    assert!(wait_for_end(&mut terminal.child).success());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "");
 }
 
 #[test]
@@ -384,9 +409,11 @@ fn a_device_is_never_replaced_and_a_link_is_followed() {
     let device = folder.path().join("device");
     assert!(Command::new("mkfifo").arg(&device).status().unwrap().success());
     fs::remove_file(&real).unwrap();
-    for (path, words) in
-        [(&device, "is there and is no file"), (&folder.path().to_owned(), "is no file"), (&link, "No such file")]
-    {
+    for (path, words) in [
+        (&device, "is not a regular file"),
+        (&folder.path().to_owned(), "is not a regular file"),
+        (&link, "No such file"),
+    ] {
         let said = refused(to(path));
         assert!(said.contains("--output") && said.contains(words), "{said}");
     }
@@ -452,7 +479,7 @@ fn a_large_difference_is_exported_once_in_order_and_read_a_few_times() {
 }
 
 /// An export that goes on.
-struct Following {
+pub(crate) struct Following {
     child: Child,
     lines: std::sync::mpsc::Receiver<String>,
     said: std::thread::JoinHandle<String>,
@@ -460,16 +487,14 @@ struct Following {
 
 impl Following {
     fn start(app: &TestApp, more: &[&str]) -> Self {
+        let owner = app.database.owner.clone().with_durability(Durability::None);
+        Self::start_as(&owner, app.clinic.organisation, &[&["--follow"], more].concat())
+    }
+
+    pub(crate) fn start_as(role: &DatabaseUrl, organisation: OrganisationId, more: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_intake"));
-        command.args([
-            "export",
-            "--format",
-            "jsonl",
-            "--follow",
-            "--organisation",
-            &app.clinic.organisation.to_string(),
-        ]);
-        command.args(more).env("DATABASE_URL", app.database.owner.expose()).env("INTAKE_DURABILITY", "none");
+        command.args(["export", "--format", "jsonl", "--organisation", &organisation.to_string()]).args(more);
+        command.env("DATABASE_URL", role.expose()).env("INTAKE_DURABILITY", "none");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = std::sync::mpsc::channel();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -484,7 +509,7 @@ impl Following {
     }
 
     /// The next line that is no token.
-    fn next_id(&self) -> String {
+    pub(crate) fn next_id(&self) -> String {
         loop {
             if let Some(id) = self.next_line()["id"].as_str() {
                 return id.to_owned();
@@ -495,6 +520,16 @@ impl Following {
     /// Asks it to stop; returns the last token that it printed.
     fn stop(self) -> String {
         self.stop_and_tell_all().lines().last().unwrap().strip_prefix("next: ").unwrap().to_owned()
+    }
+
+    /// Waits until it has ended by itself, with one line; returns the token before it, and the line.
+    pub(crate) fn end(mut self) -> (String, String) {
+        assert_eq!(wait_for_end(&mut self.child).code(), Some(1));
+        let said = self.said.join().unwrap();
+        let mut lines: Vec<_> = said.lines().collect();
+        let complaint = lines.pop().unwrap().to_owned();
+        let tokens: Vec<_> = lines.iter().map(|line| line.strip_prefix("next: ").unwrap()).collect();
+        (tokens.last().copied().unwrap_or_default().to_owned(), complaint)
     }
 
     /// Asks it to stop; returns everything that it said.
@@ -579,7 +614,8 @@ fn a_follower_names_what_locks_the_register_and_goes_on_afterwards() {
     let hold = "SET application_name = 'a repair'; BEGIN; LOCK TABLE patients IN ACCESS EXCLUSIVE MODE";
     holder.batch_execute(hold).unwrap();
     let waits = "pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND backend_start >
-        (SELECT backend_start FROM pg_stat_activity WHERE application_name = 'a repair')";
+        (SELECT backend_start FROM pg_stat_activity
+            WHERE application_name = 'a repair' AND datname = current_database())";
     // A second connection: the first has given up.
     wait_for("another try", || app.database.count(waits) > 0);
     holder.batch_execute("ROLLBACK").unwrap();
@@ -624,9 +660,50 @@ fn a_followed_stream_holds_rows_erasures_and_tokens() {
 
     let (text, token) = streamed("fhir");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(lines[1]["entry"][0]["request"]["url"], format!("Patient/{id}"));
+    assert_eq!(
+        lines[1]["managingOrganization"]["reference"],
+        format!("Organization/{}", lines[0]["id"].as_str().unwrap())
+    );
+    assert_eq!(lines[2]["entry"][0]["request"]["url"], format!("Patient/{id}"));
     let parameters = json!({ "resourceType": "Parameters", "parameter": [{ "name": "next", "valueString": token }] });
-    assert_eq!((lines.len(), &lines[2]), (3, &parameters));
+    assert_eq!((lines.len(), &lines[3]), (4, &parameters));
+}
+
+#[test]
+fn fhir_names_the_organisation_the_way_and_addresses_of_another_form() {
+    let app = TestApp::start();
+    let folder = tempfile::tempdir().unwrap();
+    let ids = ["VIC", "Victoria", "Bayern"].map(|state| {
+        let mut sent = patient_with("addressLine1", "12 Harbour Street");
+        sent["state"] = json!(state);
+        id_of(&app, &sent)
+    });
+    let resources = |name: &str| -> Vec<Value> {
+        let text = fs::read_to_string(folder.path().join(name)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let path = folder.path().join("Patient.ndjson");
+    let output = ["--format", "fhir", "--output", path.to_str().unwrap()];
+    let said = given(all(&app, &output)).said;
+    assert!(said.starts_with("2 of 3 addresses have not the form of an Australian one\n"), "{said}");
+    let states = |patients: &[Value]| patients.iter().map(|one| one["address"][0]["state"].clone()).collect::<Vec<_>>();
+    assert_eq!(states(&resources("Patient.ndjson")), ["VIC", "Victoria", "Bayern"]);
+
+    let said = given(all(&app, &[&output[..], &["--australian-states", "--provenance"]].concat())).said;
+    assert!(said.starts_with("1 of 3 addresses have not"), "{said}");
+    let patients = resources("Patient.ndjson");
+    assert_eq!(states(&patients), ["VIC", "VIC", "Bayern"]);
+    let organisation = resources("Patient.organization.ndjson");
+    let reference = format!("Organization/{}", organisation[0]["id"].as_str().unwrap());
+    for (patient, (provenance, id)) in patients.iter().zip(resources("Patient.provenance.ndjson").iter().zip(&ids)) {
+        assert_eq!((&patient["id"], &patient["gender"]), (&json!(id), &json!("unknown")));
+        assert_eq!(patient["identifier"][0]["value"], format!("urn:uuid:{id}"));
+        assert_eq!(patient["managingOrganization"]["reference"], reference);
+        assert_eq!(provenance["target"][0]["reference"], format!("Patient/{id}"));
+        let key = app.database.texts("SELECT id::text FROM api_keys");
+        assert_eq!(provenance["agent"][0]["who"]["identifier"]["value"], format!("urn:uuid:{}", key[0]));
+    }
+    assert!(refused(all(&app, &["--format", "csv", "--provenance"])).contains("belong to --format fhir"));
 }
 
 #[test]

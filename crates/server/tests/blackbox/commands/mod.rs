@@ -2,12 +2,17 @@
 
 mod audit;
 mod command_line;
-mod doctor;
+mod deliver;
+pub(crate) mod doctor;
+mod ended_rights;
 pub(crate) mod erasure;
 pub(crate) mod export;
 mod first_run;
 mod install_offer;
+mod lock_holders;
 pub(crate) mod organisations;
+mod pairs;
 pub(crate) mod readers;
 mod replacing;
-mod waits;
+mod request;
+mod unprintable;

@@ -21,16 +21,32 @@ impl<'a> ReaderRole<'a> {
     /// Makes a role and lets it read, as an operator does.
     pub(crate) fn make(database: &'a TestDatabase, name: &str, organisation: Option<OrganisationId>) -> Self {
         let reader = Self::make_powerless(database, name);
-        let mut command = service(database).argument("migrate").argument("--reader-role").argument(&reader.name);
         let id = organisation.map(|id| id.to_string());
-        if let Some(id) = &id {
-            command = command.argument("--organisation").argument(id);
-        }
-        let output = command.run();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let said = String::from_utf8(output.stdout).unwrap();
+        let said = reader.grant(&id.iter().flat_map(|id| ["--organisation", id]).collect::<Vec<_>>());
         assert!(said.contains("may read the patients of") && said.contains("and nothing else"), "{said}");
         reader
+    }
+
+    /// Lets it read other patients than before, as an operator does; returns what was said.
+    pub(crate) fn grant(&self, more: &[&str]) -> String {
+        self.migrate("--reader-role", more)
+    }
+
+    /// Lets it do what the service needs.
+    pub(crate) fn become_service(&self) {
+        self.migrate("--service-role", &[]);
+    }
+
+    fn migrate(&self, role: &str, more: &[&str]) -> String {
+        let arguments = [&["migrate", role, &self.name], more].concat();
+        let output = arguments.iter().fold(service(self.database), |all, one| all.argument(one)).run();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Takes every right from it.
+    pub(crate) fn drop_grants(&self) {
+        self.database.on_each_node(&format!("DROP OWNED BY \"{}\"", self.name));
     }
 
     pub(crate) fn make_powerless(database: &'a TestDatabase, name: &str) -> Self {
@@ -61,7 +77,7 @@ impl<'a> ReaderRole<'a> {
 
 impl Drop for ReaderRole<'_> {
     fn drop(&mut self) {
-        self.database.on_each_node(&format!("DROP OWNED BY \"{}\"", self.name));
+        self.drop_grants();
         self.database.administer(&format!("DROP ROLE \"{}\"", self.name));
     }
 }
@@ -185,23 +201,17 @@ fn the_next_grant_replaces_what_a_reader_may_read() {
     let reader = ReaderRole::make(&app.database, "reader", None);
     assert_eq!(reader.count("patients_v1"), 1);
     let other = app.other_clinic().organisation.to_string();
-    let migrate = |more: &[&str]| {
-        let arguments = [&["migrate", "--reader-role", &reader.name][..], more].concat();
-        let output = arguments.iter().fold(service(&app.database), |all, one| all.argument(one)).run();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    };
-    migrate(&["--organisation", &other]);
+    reader.grant(&["--organisation", &other]);
     assert_eq!(reader.count("patients_v1"), 0);
     // After an upgrade, say: nobody means to open the other clinics by that.
     for more in [&["--check"][..], &[]] {
-        let said = migrate(more);
+        let said = reader.grant(more);
         assert!(said.contains(&format!("the patients of the organisation {other}")), "{said}");
         assert_eq!(reader.count("patients_v1"), 0);
     }
-    assert!(migrate(&["--all-organisations", "--check"]).contains("the patients of all organisations"));
+    assert!(reader.grant(&["--all-organisations", "--check"]).contains("the patients of all organisations"));
     assert_eq!(reader.count("patients_v1"), 0, "nothing was changed");
-    assert!(migrate(&["--all-organisations"]).contains("the patients of all organisations"));
+    assert!(reader.grant(&["--all-organisations"]).contains("the patients of all organisations"));
     assert_eq!(reader.count("patients_v1"), 1);
 }
 

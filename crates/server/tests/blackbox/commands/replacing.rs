@@ -24,7 +24,19 @@ fn a_replacement_has_the_name_and_note_of_the_old_key_which_ends_once_the_new_on
     app.database.connect().batch_execute("UPDATE api_keys SET note = 'Call Dana', name = 'Front desk'").unwrap();
     let made = done(&app, &["key", "replace", &old, "--ends-after", "now", "--as", "Ada", "--reason", "leaked"]);
     let names: Vec<_> = made.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(names, ["expiresAt", "id", "key", "name", "organisationId", "replacedEndsAfterSeconds", "replaces"]);
+    assert_eq!(
+        names,
+        [
+            "expiresAt",
+            "id",
+            "key",
+            "name",
+            "organisationId",
+            "replacedEndsAfterSeconds",
+            "replacedExpiresAt",
+            "replaces"
+        ]
+    );
     assert_eq!((&made["name"], &made["expiresAt"]), (&"Front desk".into(), &Value::Null));
     assert_eq!((&made["replaces"], &made["replacedEndsAfterSeconds"]), (&old.as_str().into(), &0.into()));
     assert_eq!(made["organisationId"], app.clinic.organisation.to_string());
@@ -48,12 +60,13 @@ fn neither_a_dry_run_nor_a_refused_request_with_the_new_key_ends_the_old_one() {
     let new = demo_key(made["key"].as_str().unwrap());
     let create = create_request(&new, &[], patient().to_string().as_bytes());
     let validate = String::from_utf8(create).unwrap().replacen("/api/v1/patients ", "/api/v1/patients/validate ", 1);
-    assert_eq!(app.service.client().send(validate.as_bytes()).status, 200);
     assert_eq!(app.service.create(&new, &serde_json::json!({ "firstName": "Ada" })).status, 422);
+    assert_eq!(app.service.client().send(validate.as_bytes()).status, 200);
     let is_used = format!("key_uses WHERE last_used_at IS NOT NULL AND key_id = '{}'", made["id"].as_str().unwrap());
     wait_for("the use to be written", || app.database.count(&is_used) == 1);
     assert_eq!(app.service.create(&key, &patient()).status, 201);
-    assert_eq!(app.database.count(&format!("api_keys WHERE id = '{old}' AND expires_at IS NOT NULL")), 0);
+    let early = format!("api_keys WHERE id = '{old}' AND expires_at < now() + interval '13 days'");
+    assert_eq!(app.database.count(&early), 0);
 
     assert_eq!(app.service.create(&new, &patient()).status, 201);
     wait_for("the old key to end", || app.service.create(&key, &patient()).status == 401);
@@ -90,6 +103,32 @@ fn a_replacement_lasts_as_long_as_the_old_key_unless_a_time_is_given() {
     }
     let wrong = run(&app, &["key", "replace", old, "--ends-after", "2h"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
+}
+
+#[test]
+fn the_old_key_ends_within_fourteen_days_unless_its_own_end_is_earlier_or_it_leaked() {
+    let app = TestApp::start();
+    let id = app.clinic.organisation.to_string();
+    let end_after = |expires: &[&str], more: &[&str]| {
+        let created = ["key", "create", "--organisation", &id, "--name", "Front desk"];
+        let old = done(&app, &[&created[..], expires].concat())["id"].as_str().unwrap().to_owned();
+        done(&app, &[&["key", "replace", &old], more].concat());
+        let texts = app.database.texts(&format!(
+            "SELECT coalesce(round(extract(epoch FROM expires_at - now()) / 86400)::text, 'never')
+                || CASE WHEN revoked_at IS NULL THEN '' ELSE ' revoked' END FROM api_keys WHERE id = '{old}'"
+        ));
+        texts.concat()
+    };
+    assert_eq!(end_after(&[], &[]), "14");
+    assert_eq!(end_after(&[], &["--ends-within", "3"]), "3");
+    assert_eq!(end_after(&["--expires", "2999-12-31"], &[]), "14");
+    let in_two_days = (intake_edge::now() + time::Duration::days(2)).date().to_string();
+    assert!(["1", "2"].contains(&end_after(&["--expires", &in_two_days], &[]).as_str()), "an earlier end stays");
+    assert_eq!(end_after(&[], &["--leaked"]), "0 revoked");
+    assert_eq!(recorded(&app, "key_revoked").len(), 1);
+    let (key, _) = app.clinic.key();
+    let both = run(&app, &["key", "replace", &key.to_string(), "--leaked", "--ends-within", "3"]);
+    assert_eq!(both.status.code(), Some(2));
 }
 
 #[test]

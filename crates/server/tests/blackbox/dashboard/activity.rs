@@ -4,6 +4,7 @@
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, wait_for};
 
+use crate::commands::organisations::run;
 use crate::fixtures::{Member, TestApp, accept, between, create_key, in_each_browser, service};
 
 /// Returns what a page shows as done, entry by entry.
@@ -53,6 +54,27 @@ fn the_log_is_searched_by_kind_person_and_day() {
     let wrong = ada.get("/settings/activity?from=1.3.2025");
     assert!(wrong.status == 422 && wrong.text().contains("Enter a date, for example 31/12/2026."));
     assert!(wrong.text().contains("value=\"1.3.2025\""));
+}
+
+#[test]
+fn the_log_says_with_which_role_a_person_was_invited_and_joined() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    drop(Member::join(app.service.client(), &ada.invite_as("rajiv@vendor.example", "auditor"), "Rajiv"));
+    let log = ada.get("/settings/activity").text();
+    for expected in [
+        "invited <strong>rajiv@vendor.example</strong> as an auditor",
+        "joined as <strong>rajiv@vendor.example</strong>, an auditor",
+        "invited <strong>ada@clinic.example</strong> as an administrator",
+        "joined as <strong>ada@clinic.example</strong>, an administrator",
+    ] {
+        assert!(log.contains(expected), "{expected}: {log}");
+    }
+    let file = ada.get("/settings/activity.csv").text();
+    assert!(file.contains("\"invited as an auditor\",\"rajiv@vendor.example\""), "{file}");
+    assert!(file.contains("\"joined as an auditor with\",\"rajiv@vendor.example\""), "{file}");
+    let recorded = run(&app, &["audit", "--json"]);
+    assert_eq!(String::from_utf8_lossy(&recorded.stdout).matches("\"role\":\"auditor\"").count(), 2, "{recorded:?}");
 }
 
 #[test]
@@ -196,8 +218,8 @@ fn no_member_takes_the_name_of_another_or_of_the_logs_own_words() {
     for (name, why) in [
         ("ADA", "is another member&#39;s"),
         ("a-da+.", "is another member&#39;s"),
-        ("An+Operator", "the activity log uses for others"),
-        ("SOMEONE", "the activity log uses for others"),
+        ("An+Operator", "the audit log uses for others"),
+        ("SOMEONE", "the audit log uses for others"),
     ] {
         let refused = grace.post("/settings/account/name", &format!("name={name}"));
         assert!(refused.status == 422 && refused.text().contains(why), "{name}: {}", refused.text());

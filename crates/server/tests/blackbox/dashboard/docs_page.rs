@@ -122,6 +122,113 @@ fn a_request_is_tried_from_the_page_and_its_key_stays_in_its_field() {
 }
 
 #[test]
+fn each_operation_is_tried_from_its_section() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    let key = app.key().expose();
+    for (path, answer) in [
+        ("/patients/validate", "{\"data\":null,\"meta\":{}}"),
+        ("/patients", "\"firstName\":\"Ada\""),
+        ("/key", "\"organisationName\":"),
+        ("/key/refusals", "{\"data\":["),
+        ("/key/quality", "{\"data\":{\"days\":30,"),
+        ("/key/days/YYYY-MM-DD", "\"digest\":"),
+    ] {
+        let method = if path.starts_with("/patients") { "POST" } else { "GET" };
+        browser.open(&app.url("/docs"));
+        browser.press(&format!("Try {method} /api/v1{path}"));
+        assert_eq!(browser.run("return document.activeElement.id"), json!("try-it-key"), "{path}");
+        let is_body_shown = browser.run("return document.getElementById('try-it-body').offsetParent !== null");
+        assert_eq!(is_body_shown, json!(method == "POST"), "{path}");
+        browser.fill("API key", key);
+        let status = if path == "/patients" { "201 Created" } else { "200 OK" };
+        let answered = send(&browser, status);
+        assert!(answered.contains(answer), "{path}: {answered}");
+    }
+}
+
+#[test]
+fn the_first_screen_holds_a_request_and_the_answer_that_it_gets() {
+    let app = TestApp::start();
+    let page = get(&app, "/docs", &[]).text();
+    let first = page.split_once("class=\"first-call\"").unwrap().1.split("<article>").next().unwrap();
+    let text = first.replace("&#34;", "\"").replace("&#39;", "'");
+    let code = |name: &str| {
+        let block = text.split_once(&format!("data-name=\"{name}")).unwrap().1;
+        block.split_once("<code>").unwrap().1.split("</code>").next().unwrap().to_owned()
+    };
+    let (sent, expected) = (code("Request"), code("Answer: 201 Created"));
+    assert!(sent.starts_with(&format!("curl {} ", app.url("/api/v1/patients"))), "{sent}");
+    assert!(sent.contains("--header \"Authorization: Bearer intake_demo_…\""), "{sent}");
+    let body = sent.split('\'').nth(1).unwrap();
+    let created = app.create(&serde_json::from_str(body).unwrap());
+    assert_eq!(created.status, 201, "{}", created.text());
+    let values = |answer: serde_json::Value| {
+        let mut values = answer["data"].as_object().unwrap().clone();
+        for name in ["id", "organisationId", "createdAt", "updatedAt"] {
+            assert!(values.remove(name).is_some(), "{name}");
+        }
+        values
+    };
+    assert_eq!(values(created.json()), values(serde_json::from_str(&expected).unwrap()));
+}
+
+#[test]
+fn the_contents_mark_the_section_that_is_read() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    let current = "return [...document.querySelectorAll('#docs-toc [aria-current]')].map((link) => link.textContent)";
+    browser.open(&app.url("/docs"));
+    for section in ["#safe-retry", "#limits", "#1-settings"] {
+        let _ = browser.run(&format!("location.hash = '{section}'"));
+        let name =
+            browser.run(&format!("return document.querySelector('#docs-toc a[href=\"{section}\"]').textContent"));
+        wait_for(section, || browser.run(current) == json!([name]));
+    }
+}
+
+#[test]
+fn a_result_of_the_search_shows_the_words_around_it() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    browser.open(&app.url("/docs"));
+    browser.fill("Search this page", "surrogate pair");
+    let snippets = "return [...document.querySelectorAll('#docs-results .hint')].map((one) => one.textContent)";
+    let found = browser.run(snippets);
+    let [snippet] = &found.as_array().unwrap()[..] else { panic!("{found}") };
+    let snippet = snippet.as_str().unwrap();
+    assert!(snippet.contains("surrogate pair") && snippet.chars().count() < 200, "{snippet}");
+}
+
+#[test]
+fn a_phone_is_shown_no_keys_of_a_keyboard() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    browser.open(&app.url("/docs"));
+    let hint = || browser.run("return document.getElementById('docs-search').placeholder");
+    for (width, expected) in [(1_280, "/ or Ctrl-K"), (360, "Search"), (1_280, "/ or Ctrl-K")] {
+        browser.on_a_screen(width);
+        wait_for(expected, || hint() == json!(expected));
+    }
+}
+
+#[test]
+fn code_says_its_language_and_is_copied_from_the_same_line() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    browser.open(&app.url("/docs"));
+    let heads = browser.run(
+        "return [...document.querySelectorAll('.docs pre')].map((block) => block.previousElementSibling)
+            .filter((head) => !head.dataset.name || head.querySelector('button')?.textContent !== 'Copy').length",
+    );
+    assert_eq!(heads, json!(0));
+    let request = browser.run(
+        "return [...document.querySelectorAll('pre[data-language=http]')].find((one) => one.textContent.startsWith('POST')).textContent",
+    );
+    assert!(request.as_str().unwrap().contains("\n  \"lastName\": \"Lovelace\",\n"), "{request}");
+}
+
+#[test]
 fn a_key_of_production_is_not_sent() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
@@ -240,11 +347,69 @@ fn the_text_of_the_page_is_served_to_programs() {
     for file in ["api.md", "integrating.md", "CHANGELOG.md"] {
         assert!(!text.contains(&format!("]({file}")) && !text.contains(&format!("](../{file}")), "{file}");
     }
-    assert!(text.contains("](/docs#failures-to-order)"));
+    assert!(text.contains("](/docs#simulate-failures)"));
     let llms = get(&app, "/llms.txt", &[]);
     assert_eq!(llms.header("content-type"), Some("text/plain; charset=utf-8"));
-    assert!(llms.text().ends_with(&text) && llms.text().starts_with("# intake\n"));
+    assert!(llms.text().starts_with("# intake\n"));
+    let linked: Vec<_> =
+        llms.text().split("](").skip(1).map(|rest| rest.split(')').next().unwrap().to_owned()).collect();
+    assert_eq!(linked.len(), 3);
+    for address in linked {
+        assert_eq!(get(&app, address.strip_prefix(&app.url("")).unwrap(), &[]).status, 200, "{address}");
+    }
+    let changes = get(&app, "/docs/changes.atom", &[]);
+    assert_eq!(changes.header("content-type"), Some("application/atom+xml; charset=utf-8"));
+    let own = format!("<link rel=\"self\" type=\"application/atom+xml\" href=\"{}\"/>", app.url("/docs/changes.atom"));
+    assert!(changes.text().contains(&own), "{}", changes.text());
+    assert!(get(&app, "/docs", &[]).text().contains("href=\"/docs/changes.atom\""));
     assert_eq!(get(&app, "/docs.md", &[("If-None-Match", markdown.header("etag").unwrap())]).status, 304);
+}
+
+#[test]
+fn the_collection_for_postman_checks_and_creates_a_patient_with_nothing_but_a_key() {
+    let app = TestApp::start();
+    let served = get(&app, "/docs/postman.json", &[]);
+    assert_eq!((served.status, served.header("content-type")), (200, Some("application/json")));
+    let collection = served.json();
+    let [base, key] = [0, 1].map(|index| &collection["variable"][index]);
+    assert_eq!((&base["value"], &key["key"]), (&json!(app.url("/api/v1")), &json!("apiKey")));
+    assert_eq!(collection["auth"]["bearer"][0]["value"], "{{apiKey}}");
+    let requests = collection["item"].as_array().unwrap();
+    for (item, status) in requests.iter().zip([200, 201]) {
+        let request = &item["request"];
+        let path = request["url"]["raw"].as_str().unwrap().replace("{{baseUrl}}", "/api/v1");
+        let bearer = format!("Bearer {}", app.key().expose());
+        let mut headers = vec![("Authorization", bearer.as_str())];
+        let own = request["header"].as_array().unwrap();
+        headers.extend(own.iter().map(|header| (header["key"].as_str().unwrap(), header["value"].as_str().unwrap())));
+        let body = request["body"]["raw"].as_str().unwrap();
+        let answer = app.service.client().send(&intake_test_support::request("POST", &path, &headers, body.as_bytes()));
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
+    assert_eq!((requests.len(), app.patients()), (2, 1));
+}
+
+#[test]
+fn head_is_answered_like_get_without_a_body_and_documents_say_what_they_accept() {
+    let app = TestApp::start();
+    let documents = ["/docs", "/docs.md", "/docs/postman.json", "/llms.txt", "/api/v1/openapi.json"];
+    for path in documents.into_iter().chain(["/", "/sign-in", "/nothing"]) {
+        let got = get(&app, path, &[]);
+        let mut connection = app.service.client().connect();
+        connection.write(&request("HEAD", path, &[], b""));
+        let head = connection.read_head();
+        assert_eq!(head.status, got.status, "{path}");
+        for name in ["content-type", "content-length", "etag", "cache-control", "location"] {
+            assert_eq!(head.header(name), got.header(name), "{path}: {name}");
+        }
+        let next = connection.exchange(&request("OPTIONS", "/docs", &[], b""));
+        assert_eq!((next.status, next.header("allow")), (204, Some("GET, HEAD, OPTIONS")), "after {path}");
+    }
+    for path in documents {
+        let refused = app.service.client().send(&request("POST", path, &[], b""));
+        crate::assert_problem(&refused, 405, "Method Not Allowed", "This path accepts only GET and HEAD requests");
+        assert_eq!(refused.header("allow"), Some("GET, HEAD, OPTIONS"), "{path}");
+    }
 }
 
 #[test]
@@ -280,5 +445,5 @@ fn the_menu_of_a_phone_shows_where_its_reader_is() {
     app.join(&browser, "Ada", "ada@clinic.example");
     browser.open(&app.url("/docs"));
     let right = "return document.querySelector('.bar nav [aria-current]').getBoundingClientRect().right";
-    wait_for("Documentation in sight", || browser.run(right).as_f64().unwrap() <= 360.0);
+    wait_for("API docs in sight", || browser.run(right).as_f64().unwrap() <= 360.0);
 }

@@ -5,8 +5,9 @@ use intake_test_support::{Browser, TestDatabase, patient, request, wait_for};
 
 use crate::dashboard::pages::{fill, routes};
 use crate::fixtures::{Member, TestApp, between, create_key, in_production, post, service};
+use crate::patient_with;
 
-const FIRST_STEPS: &str = "id=\"first-steps\"";
+const FIRST_STEPS: &str = "aria-label=\"First steps\"";
 
 #[test]
 fn every_page_names_its_environment() {
@@ -50,7 +51,7 @@ fn the_address_for_integrations_is_there_to_copy_and_settings_lead_to_the_keys()
     assert_eq!(browser.value("Base URL"), app.url("/api/v1"));
     browser.press("Copy");
     browser.wait_for("Copied.");
-    browser.press("Documentation");
+    browser.press("API docs");
     browser.wait_for("API documentation");
     assert_eq!(browser.url(), app.url("/docs"));
 }
@@ -66,10 +67,16 @@ fn the_first_steps_end_when_all_are_done() {
     let made = ada.post("/settings/api-keys", &format!("id={id}&name=Desk")).text();
     let key = crate::fixtures::demo_key(&between(&made, "id=\"key\" value=\"", "\""));
     assert_eq!(to_do(), 3);
+    assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412 345 678")).status, 422);
+    let refused = "Send your first request: all were refused so far (phoneNumber)";
+    wait_for("the refusal", || ada.get("/settings/api-keys").text().contains(refused));
+    assert_eq!(to_do(), 3, "a refused request is no success");
+    assert!(ada.get("/settings/api-keys").text().contains("Only refusals</span><span class=\"by\">phoneNumber</span>"));
     assert_eq!(app.service.create(&key, &patient()).status, 201);
     wait_for("the first use", || to_do() == 2);
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");
     assert_eq!(to_do(), 1);
+    assert!(!ada.get("/settings/api-keys").text().contains("Only refusals"));
     ada.turn_on_second_factor();
     assert!(!ada.get("/settings/api-keys").text().contains(FIRST_STEPS));
     assert!(grace.get("/settings/api-keys").text().contains(FIRST_STEPS), "two-step sign-in is for each of them");
@@ -81,9 +88,9 @@ fn the_first_steps_can_be_hidden() {
     let app = TestApp::start();
     app.join(&browser, "Ada", "ada@clinic.example");
     browser.wait_for("Turn on two-step sign-in");
-    browser.press("Hide");
+    browser.press("Hide first steps");
     browser.wait_for("No API keys yet.");
-    let shown = || browser.run("return document.getElementById('first-steps') !== null") == true;
+    let shown = || browser.run("return document.querySelector('.first-steps') !== null") == true;
     assert!(!shown());
     create_key(&browser, "Front desk");
     browser.press("Done");

@@ -46,7 +46,8 @@ fn every_page_carries_the_policy() {
         let policy = response.header("content-security-policy").unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
         // The documentation is the same for everybody.
-        let kept = if ["/docs", "/docs.md", "/llms.txt"].contains(&path.as_str()) { "no-cache" } else { "no-store" };
+        let is_shared = path.starts_with("/docs") || path == "/llms.txt";
+        let kept = if is_shared { "no-cache" } else { "no-store" };
         let expected = [
             ("x-frame-options", "DENY"),
             ("referrer-policy", "no-referrer"),
@@ -102,7 +103,7 @@ fn another_organisations_keys_and_members_are_not_there() {
     let (own_key, _) = app.clinic.key();
     let (foreign_key, foreign_secret) = elsewhere.key();
     for member in [&ada, &eve] {
-        assert_eq!(member.post("/settings/members", "email=grace%40third.example").status, 200);
+        assert_eq!(member.post("/settings/members/invite", "email=grace%40third.example").status, 200);
     }
     app.database.connect().batch_execute(PASSKEY_OF_EACH_MEMBER).unwrap();
     let lists = |member: &Member| {
@@ -157,8 +158,9 @@ fn no_other_site_can_ask_for_a_change() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let form = format!("form_token={}&email=grace%40clinic.example", ada.form_token);
-    let send =
-        |header: (&str, &str)| post(&ada.client, "/settings/members", &[("Cookie", &ada.cookie), header], &form).status;
+    let send = |header: (&str, &str)| {
+        post(&ada.client, "/settings/members/invite", &[("Cookie", &ada.cookie), header], &form).status
+    };
     for header in [
         ("Sec-Fetch-Site", "cross-site"),
         ("Sec-Fetch-Site", "same-site"),
@@ -292,7 +294,7 @@ fn an_organisation_has_no_more_keys_and_people_than_it_may_have() {
         let id = between(&page, "name=\"id\" value=\"", "\"");
         ada.post("/settings/api-keys", &format!("id={id}&name=k&expires="))
     };
-    let invite = |name: &str| ada.post("/settings/members", &format!("email={name}%40clinic.example"));
+    let invite = |name: &str| ada.post("/settings/members/invite", &format!("email={name}%40clinic.example"));
     assert_eq!((create().status, invite("grace").status), (200, 200), "the last ones");
     assert_eq!(invite("grace").status, 200, "in the place of the earlier one");
     let (key, invitation) = (create(), invite("mary"));

@@ -1,5 +1,5 @@
 //! The page of a key says from which address and by which program the key was last used. Only trusted proxies are
-//! believed, and only requests for which the key was accepted count.
+//! believed, and only accepted requests count.
 
 use intake_test_support::{create_request, patient, wait_for};
 
@@ -22,16 +22,19 @@ fn the_page_of_a_key_says_where_the_key_was_last_used_from() {
     assert!(shown.contains("<dt>Last used from</dt><dd>127.0.0.1, python-requests/2.32 &#60;b&#62;</dd>"), "{shown}");
     assert!(!shown.contains("198.51.100.7"));
 
-    // The proxy adds the last address; the client claims the others. A request with a wrong body is a use, too.
+    // The proxy adds the last address; the client claims the others. A refused request is no use.
     let forwarded =
         [("X-Forwarded-Proto", "https"), ("X-Forwarded-For", "198.51.100.7, 203.0.113.9"), ("User-Agent", "Booking/7")];
-    assert_eq!(app.service.plain_client().send(&create_request(&key, &forwarded, b"{")).status, 400);
+    assert_eq!(app.service.create_with(&key, &[("User-Agent", "Refused/1")], b"{").status, 400);
+    assert_eq!(app.service.plain_client().send(&create_request(&key, &forwarded, body.as_bytes())).status, 201);
     wait_for("the other client", || app.database.count("key_uses WHERE last_address = '203.0.113.9'") == 1);
     let facts = ada.get(&format!("/settings/api-keys/{id}/revoke")).text();
     for shown in [page(id), facts] {
         assert!(shown.contains("<dt>Last used from</dt><dd>203.0.113.9, Booking/7</dd>"), "{shown}");
     }
     assert!(!page(idle).contains("Last used from"));
+
+    assert_eq!(app.database.count("key_uses WHERE last_program = 'Refused/1'"), 0);
 
     app.clinic.revoke(id);
     let thief = [("User-Agent", "Thief/1"), ("X-Request-Id", "stolen")];

@@ -11,7 +11,7 @@ use crate::fixtures::{Member, TestApp, between, create_key, in_each_browser};
 use crate::patient_with;
 
 /// The text of each row of a table on the key's page, as a reader without scripts sees it.
-fn rows(member: &Member, key: KeyId, table: &str) -> Vec<String> {
+pub(crate) fn rows(member: &Member, key: KeyId, table: &str) -> Vec<String> {
     let page = member.get(&format!("/settings/api-keys/{key}")).text();
     let Some((_, table)) = page.split_once(&format!("<table aria-label=\"{table}\">")) else { return vec![] };
     let body = table.split("</table>").next().unwrap().split("<tbody>").nth(1).unwrap();
@@ -46,21 +46,24 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     assert_eq!(app.service.create_with(&key, &headers, unknown.as_bytes()).status, 422);
     let headers = [("X-Request-Id", "text"), ("Content-Type", "text/plain")];
     assert_eq!(app.service.create_with(&key, &headers, b"{}").status, 415);
+    let headers = [("X-Request-Id", "ordered"), ("Idempotency-Key", "simulate-503-1")];
+    assert_eq!(app.service.create_with(&key, &headers, patient().to_string().as_bytes()).status, 503);
     app.clinic.revoke(id);
     assert_eq!(create(&app, &key, "revoked", patient().to_string().as_bytes()), 401);
     let unknown = app.clinic.unknown_key();
     assert_eq!(create(&app, &unknown, "unknown", b"{}"), 401);
     assert_eq!(app.service.plain_client().send(&create_request(&unknown, &[], b"{}")).status, 426);
-    wait_for("the others", || app.database.count("key_refusals") == 7);
+    wait_for("the others", || app.database.count("key_refusals") == 8);
 
     let shown = rows(&ada, id, "Refused requests");
     let expected = [
         "401 | The key was revoked | 127.0.0.1 | revoked",
+        "503 | The service was full (simulated) | 127.0.0.1 | ordered",
         "415 | Not UTF-8 JSON | 127.0.0.1 | text",
         "422 | Unknown fields (strict mode) | 127.0.0.1 | strict",
         "413 | Too large | 127.0.0.1 | large",
         "400 | Malformed JSON or header | 127.0.0.1 | torn",
-        "422 | Invalid fields | 127.0.0.1 | wrong",
+        "422 | Invalid fields: email | 127.0.0.1 | wrong",
         "426 | Sent unencrypted | 127.0.0.1 | in-clear",
     ];
     for (row, expected) in shown.iter().zip(expected) {
@@ -69,7 +72,7 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     assert_eq!(shown.len(), expected.len(), "{shown:?}");
     let reasons = rows(&ada, id, "Refusals").join("\n");
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
-    assert!(page.contains("1 accepted") && page.contains("7 refused"), "426 is among them: {page}");
+    assert!(page.contains("1 accepted") && page.contains("8 refused"), "426 is among them: {page}");
     assert!(page.contains("<th scope=\"row\">Sent unencrypted (426)</th>"), "{reasons}");
     assert!(!page.contains("Canary") && !page.contains("canary"), "no value, and no name that a caller made up");
     assert_eq!(rows(&ada, other, "Refused requests"), [""; 0]);

@@ -3,7 +3,7 @@
 
 use diesel::connection::SimpleConnection;
 use intake_infra::embedded::Packages;
-use intake_test_support::{Browser, Prerequisite, leave_out, wait_for};
+use intake_test_support::{Browser, Prerequisite, is_nightly, leave_out, wait_for};
 use serde_json::json;
 
 use crate::accounts::single_sign_on::made_up_provider::MadeUpProvider;
@@ -26,8 +26,8 @@ const AXE: Prerequisite = Prerequisite {
 const PAPER: u32 = 718;
 
 #[test]
-fn no_page_is_wider_than_a_phone() {
-    let Some(browser) = Browser::start() else { return };
+fn every_page_works_without_scripts_and_is_no_wider_than_a_phone() {
+    let Some(browser) = Browser::without_scripts() else { return };
     let phone = json!({ "width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": true });
     browser.tell("Emulation.setDeviceMetricsOverride", &phone);
     let app = TestApp::start();
@@ -36,6 +36,22 @@ fn no_page_is_wider_than_a_phone() {
     visit_every_page(&app, &browser, &"Ada".repeat(33), &"Long".repeat(25), &|page| {
         wait_for(&format!("a narrow page: {page}"), || page_width(&browser) <= 360);
     });
+}
+
+#[test]
+fn nothing_that_cannot_be_scrolled_is_a_stop_of_the_tab_key() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    keys_of_every_kind(&app, &browser);
+    let key = key_page(&app, &browser, "Front desk");
+    for path in pages_without_ids().iter().chain([&key]) {
+        browser.open(&app.url(path));
+        let stops = "return [...document.querySelectorAll('[tabindex=\"0\"]')]
+            .filter((one) => !one.matches('a, button') && one.scrollHeight <= one.clientHeight && one.scrollWidth <= one.clientWidth)
+            .map((one) => one.outerHTML)";
+        assert_eq!(browser.run(stops), json!([]), "{path}");
+    }
 }
 
 /// Shows the page in light, dark and forced colours.
@@ -80,7 +96,7 @@ const CUT_OFF: &str = "
     for (const place of document.querySelectorAll('.scroll')) {
         if (place.scrollWidth > place.clientWidth) faults.push('a table of ' + place.scrollWidth + ' in ' + place.clientWidth);
         const outer = place.getBoundingClientRect();
-        for (const button of place.querySelectorAll('button, a')) {
+        for (const button of place.querySelectorAll(':is(button, a):not(a.more, .menu *)')) {
             const inner = button.getBoundingClientRect();
             if (matchMedia('print').matches && button.localName === 'button') continue;
             if (inner.width === 0 || inner.left < outer.left || inner.right > outer.right) faults.push(button.textContent);
@@ -92,7 +108,7 @@ const CUT_OFF: &str = "
         range.setEnd(text, from + length);
         return [...range.getClientRects()].filter((line) => line.width > 0);
     };
-    const columns = [...document.querySelectorAll('main > .card:not(.narrow), main > .scroll, main > .empty')];
+    const columns = [...document.querySelectorAll('main > :is(.card:has(.plot), .scroll, .empty, .first-steps)')];
     const widths = new Set(columns.filter((one) => one.getClientRects().length).map((one) => Math.round(one.getBoundingClientRect().width)));
     if (widths.size > 1) faults.push('columns of ' + [...widths]);
     for (const one of document.querySelectorAll('button, .button, .wordmark, .environment, .switch')) {
@@ -104,7 +120,10 @@ const CUT_OFF: &str = "
     const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
     for (let text = texts.nextNode(); text; text = texts.nextNode()) {
         if (text.parentElement.closest('details:not([open]), .hidden')) continue;
-        const cell = text.parentElement.closest('td, th')?.getBoundingClientRect();
+        // A card has no cells.
+        const inside = text.parentElement.closest('td, th');
+        const isCard = inside && getComputedStyle(inside.parentElement).display === 'grid';
+        const cell = (isCard ? inside.parentElement : inside)?.getBoundingClientRect();
         if (cell && linesOf(text, 0, text.length).some((line) => line.left < cell.left - 1 || line.right > cell.right + 1))
             faults.push('outside its cell: ' + text.data);
         if (text.parentElement.closest('pre, code')) continue;
@@ -117,7 +136,7 @@ const CUT_OFF: &str = "
 
 #[test]
 fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
-    let plain = Browser::without_scripts().map(|browser| (browser, "without scripts"));
+    let plain = is_nightly().then(Browser::without_scripts).flatten().map(|browser| (browser, "without scripts"));
     for (browser, name) in Browser::each().map(|browser| (browser, "with scripts")).chain(plain) {
         let app = TestApp::start();
         app.join(&browser, &"Ada Lovelace ".repeat(8)[..100], &format!("{}@clinic.example", "a".repeat(60)));
@@ -125,7 +144,7 @@ fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
         keys_of_every_kind(&app, &browser);
         add_keys_with_odd_names(&app);
         join_another_organisation(&app);
-        browser.open(&app.url("/settings/confirm?next=/settings/members"));
+        browser.open(&app.url("/settings/confirm?next=/settings/members/invite"));
         confirm_identity(&browser);
         browser.wait_for("Invite a member");
         browser.fill("Email", &format!("{}@clinic.example", "b".repeat(60)));
@@ -138,7 +157,8 @@ fn nothing_is_cut_off_on_any_screen_with_and_without_scripts() {
             // 320, 512 and 640 are screens of 640, 1,024 and 1,280 px at 200 %.
             for width in [320, 360, 512, 640, 768, 1_024, 1_280, 1_920] {
                 browser.on_a_screen(width);
-                for colours in ["none", "active"] {
+                let is_forced_too = is_nightly() || width == 360;
+                for colours in ["none", "active"].into_iter().take(1 + usize::from(is_forced_too)) {
                     browser.emulate("screen", &[("forced-colors", colours)]);
                     assert_whole(
                         &browser,
@@ -178,15 +198,15 @@ fn content_that_is_cut_off_is_noticed() {
     assert_eq!(browser.run(CUT_OFF), json!([]));
     let _ = browser.run("document.querySelector('.scroll').style.width = '300px'");
     let faults = browser.run(CUT_OFF).to_string();
-    for fault in ["Revoke", "a table of", "columns of"] {
+    for fault in ["⋯", "a table of", "columns of"] {
         assert!(faults.contains(fault), "{fault}: {faults}");
     }
     let _ = browser.run("document.querySelector('.lead').style.width = '1ch'; document.querySelector('.lead').style.overflowWrap = 'anywhere'");
     assert!(browser.run(CUT_OFF).to_string().contains("broken: integration"));
     let _ = browser.run(
-        "const hint = document.querySelector('td code'); hint.style.position = 'relative'; hint.style.left = '20rem'",
+        "const hint = document.querySelector('td time'); hint.style.position = 'relative'; hint.style.left = '20rem'",
     );
-    assert!(browser.run(CUT_OFF).to_string().contains("outside its cell: intake_demo_"));
+    assert!(browser.run(CUT_OFF).to_string().contains("outside its cell: "));
     let _ = browser.run("document.querySelector('.sign-out button').style.whiteSpace = 'normal'; document.querySelector('.sign-out button').style.width = '1rem'");
     assert!(browser.run(CUT_OFF).to_string().contains("in two lines: Sign out"));
 }
@@ -204,7 +224,7 @@ fn a_status_has_a_form_as_well_as_a_colour() {
              forms[one.textContent] = getComputedStyle(one, '::before').content.split(' / ')[0];
          return forms",
     );
-    assert_eq!(forms, json!({ "Active": "\"●\"", "Expired": "\"○\"", "Revoked": "\"✕\"" }));
+    assert_eq!(forms, json!({ "Active": "\"●\"", "Expired": "\"○\"", "Replace now": "\"▲\"", "Revoked": "\"✕\"" }));
 }
 
 /// The address of the page of the first key that is found by this name.
@@ -295,7 +315,7 @@ fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
             "account/second-factor",
         ]
         .iter()
-        .chain(&["members", "members/key-age", "api-keys", "api-keys/new", "activity"])
+        .chain(&["members", "members/invite", "policies", "policies/key-age", "api-keys", "api-keys/new", "activity"])
         .map(|page| format!("/settings/{page}"))
         .collect::<Vec<_>>();
         pages.extend([bob, key.clone(), format!("{key}/networks"), format!("{key}/replace")]);
@@ -303,7 +323,7 @@ fn pages_of_single_sign_on_and_of_limited_keys_are_whole() {
         look_at(&app, &browser, switch, &pages);
         browser.open(&app.url("/settings/api-keys"));
         browser.on_a_screen(1_280);
-        let ends = "[...document.querySelectorAll('[aria-label=\"API keys\"] .by:has(time)')]";
+        let ends = "[...document.querySelectorAll('[data-label=Expires] time')]";
         let heights =
             browser.run(&format!("return {ends}.map((end) => Math.round(end.getBoundingClientRect().height))"));
         let heights: Vec<u64> = serde_json::from_value(heights).unwrap();
@@ -347,7 +367,9 @@ fn pictures_of_the_documentation() {
         UPDATE organisations SET name = 'Harbour Clinic';
         UPDATE api_keys SET name = 'Pathology results', note = 'Run by Harbour IT. Call Grace before revoking it.'
             WHERE name LIKE 'Integration%';
-        UPDATE key_uses SET sent_in_clear_at = NULL;
+        DELETE FROM key_uses;
+        INSERT INTO key_uses (organisation_id, key_id, last_used_at)
+            SELECT organisation_id, id, now() - interval '20 minutes' * length(name) FROM api_keys;
         INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 201, '', 120 + (n * 37) % 90
             FROM api_keys, generate_series(0, 29) AS n;
         INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 422, field, 3 + (n * 7) % 11
@@ -356,10 +378,11 @@ fn pictures_of_the_documentation() {
             FROM api_keys, generate_series(1, 4) AS n;";
     app.database.connect().batch_execute(shown).unwrap();
     browser.open(&app.url("/settings/api-keys"));
-    browser.press("Hide");
+    let _ = browser.run("document.querySelector('.first-steps details').open = true");
+    browser.press("Hide first steps");
     browser.wait_for("Pathology results");
     let key = key_page(&app, &browser, "Pathology");
-    for (path, name, height) in [("/settings/api-keys", "api-keys", 860), (key.as_str(), "key", 1_180)] {
+    for (path, name, height) in [("/settings/api-keys", "api-keys", 720), (key.as_str(), "key", 1_180)] {
         browser.open(&app.url(path));
         let metrics = json!({ "width": 1_240, "height": height, "deviceScaleFactor": 1, "mobile": false });
         browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
@@ -378,7 +401,10 @@ fn no_page_keeps_anybody_out() {
         leave_out(&AXE);
         return;
     };
-    for (browser, widths) in [(Browser::start(), &[360, 768, 1_280, 1_920][..]), (Browser::firefox(), &[1_280][..])] {
+    // A layout for narrow screens and one for wide ones, and each night those between and beyond.
+    let widths = if is_nightly() { &[360, 768, 1_280, 1_920][..] } else { &[360, 1_280][..] };
+    let firefox = is_nightly().then(Browser::firefox).flatten();
+    for (browser, widths) in [(Browser::start(), widths), (firefox, &[1_280][..])] {
         let Some(browser) = browser else { continue };
         let app = TestApp::start();
         visit_every_page(&app, &browser, "Ada", "Reception", &|page| {
@@ -386,25 +412,27 @@ fn no_page_keeps_anybody_out() {
             for width in widths {
                 browser.on_a_screen(*width);
                 wait_for("the screen", || browser.run("return innerWidth") == *width);
-                in_every_scheme(&browser, |scheme| {
-                    assert_eq!(
-                        violations(&browser, scheme),
-                        json!([]),
-                        "{page} at {width} px in {scheme} in {browser:?}"
-                    );
-                });
+                let check = |scheme: &str| {
+                    let place = format!("{page} at {width} px in {scheme} in {browser:?}");
+                    assert_eq!(violations(&browser, scheme), json!([]), "{place}");
+                };
+                // The colours are the same at every width.
+                if is_nightly() || *width == 360 { in_every_scheme(&browser, check) } else { check("light") }
             }
         });
     }
 }
 
-/// Returns what axe finds.
+/// Returns what axe finds. Dark differs from light by its colours alone.
 fn violations(browser: &Browser, scheme: &str) -> serde_json::Value {
-    // Chosen colours are not the page's, and what is read of them is not what is painted.
-    let has_contrast = scheme != "forced";
+    let options = match scheme {
+        "dark" => json!({ "runOnly": ["color-contrast", "link-in-text-block"] }),
+        // Chosen colours are not the page's, and what is read of them is not what is painted.
+        "forced" => json!({ "rules": { "color-contrast": { "enabled": false } } }),
+        _ => json!({}),
+    };
     browser.run(&format!(
-        "const options = {{ rules: {{ 'color-contrast': {{ enabled: {has_contrast} }} }} }};
-         return axe.run(options).then((all) =>
+        "return axe.run({options}).then((all) =>
              all.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html + ' ' + (node.any[0]?.message ?? '')).join(' ')));"
     ))
 }

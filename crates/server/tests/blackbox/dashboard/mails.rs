@@ -115,7 +115,8 @@ fn app_with(url: &str) -> TestApp {
 
 /// Invites a person on the page, which shows no link, and returns the mailed link.
 fn invite(server: &MailServer, by: &Member, email: &str) -> String {
-    let page = by.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).text();
+    let page =
+        by.post("/settings/members/invite", &format!("email={}&role=administrator", email.replace('@', "%40"))).text();
     assert!(page.contains(&format!("We are sending an invitation to {email} by email.")), "{page}");
     assert!(!page.contains("id=\"link\""), "the link proves that its user reads the mailbox: {page}");
     let mail = server.wait_for_mail(email, "Invitation to Test Clinic");
@@ -320,7 +321,7 @@ fn a_guest_who_proved_an_address_with_an_account_has_to_type_its_password() {
     let app = app_with(&server.url());
     let [eve, bob] = ["eve@example.com", "bob@example.com"].map(|email| app.member_of(&app.other_clinic(), email));
     let invitation = invite(&server, &eve, "ada@example.com");
-    assert_eq!(bob.post("/settings/members", "email=ada%40example.com").status, 200);
+    assert_eq!(bob.post("/settings/members/invite", "email=ada%40example.com").status, 200);
     let links = || server.mails().into_iter().filter(|mail| mail.contains("/invitations/")).collect::<Vec<_>>();
     wait_for("the second invitation", || links().len() == 2);
     let mut links = links().into_iter().map(|mail| format!("/invitations/{}", between(&mail, "/invitations/", "\n")));
@@ -408,7 +409,9 @@ fn without_a_mail_server_there_is_no_form_for_a_forgotten_password() {
 fn invitations_are_limited_per_organisation() {
     let app = TestApp::start();
     let ada = app.member("ada@example.com");
-    let invite = |email: &str| ada.post("/settings/members", &format!("email={}", email.replace('@', "%40"))).status;
+    let invite = |email: &str| {
+        ada.post("/settings/members/invite", &format!("email={}&role=administrator", email.replace('@', "%40"))).status
+    };
     let to_one = [(); 4].map(|()| invite("grace@example.com"));
     assert_eq!(to_one, [200, 200, 200, 429], "to one address");
     assert_eq!(invite("GRACE@example.com"), 429, "which has no case");
@@ -504,18 +507,37 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
         app.service.stop();
         app.service = with_mails(service(&app.database), &server.url()).start();
         let mail = server.wait_for_mail("ada@example.com", "API key “Test key” expires soon");
-        assert!(mail.contains("of Test Clinic works until ") && mail.contains("/settings/api-keys"), "{mail}");
+        assert!(mail.contains("these API keys of Test Clinic in time"), "{mail}");
+        assert!(mail.contains(&format!("/settings/api-keys/{id}/replace")), "{mail}");
     }
     // Time for another mail, if there were one.
     std::thread::sleep(std::time::Duration::from_secs(4));
-    let about_keys = || server.mails().into_iter().filter(|mail| mail.contains("expires soon")).count();
+    let about_keys = || server.mails().into_iter().filter(|mail| mail.contains("/replace")).count();
     assert_eq!(about_keys(), 1, "{:?}", server.mails());
 
-    // A replacement that is refused is none.
-    app.database.connect().batch_execute(&format!("UPDATE api_keys SET paused_at = now() WHERE id = '{new}'")).unwrap();
-    app.service.stop();
-    app.service = with_mails(service(&app.database), &server.url()).start();
-    wait_for("a mail about the key whose replacement is paused", || about_keys() == 2);
+    // A replacement that is refused is none. It and two others are one mail, on the next day.
+    let (others, day) = ([app.clinic.key().0, app.clinic.key().0], "interval '25 hours'");
+    let [other, last] = others;
+    let more = format!(
+        "UPDATE api_keys SET paused_at = now() WHERE id = '{new}';
+         UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'
+             WHERE id IN ('{other}', '{last}')"
+    );
+    app.database.connect().batch_execute(&more).unwrap();
+    let look_again = |app: &mut TestApp| {
+        app.service.stop();
+        app.service = with_mails(service(&app.database), &server.url()).start();
+    };
+    look_again(&mut app);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(about_keys(), 1, "one a day: {:?}", server.mails());
+    let tomorrow = format!("UPDATE api_keys SET expiry_announced_at = expiry_announced_at - {day}");
+    app.database.connect().batch_execute(&tomorrow).unwrap();
+    look_again(&mut app);
+    let mail = server.wait_for_mail("ada@example.com", "3 API keys of Test Clinic expire soon");
+    for id in [replaced, other, last] {
+        assert!(mail.contains(&format!("/settings/api-keys/{id}/replace")), "{mail}");
+    }
     let announced = format!("api_keys WHERE id = '{short}' AND expiry_announced_at IS NOT NULL");
     assert_eq!(app.database.count(&announced), 0);
 }
@@ -526,7 +548,7 @@ fn a_mail_server_that_is_away_keeps_nobody_waiting_and_gets_the_mail_later() {
     let app = app_with(&format!("smtp://127.0.0.1:{port}"));
     let ada = app.member("ada@example.com");
     // The page does not wait for the mail, which nobody takes yet.
-    let page = ada.post("/settings/members", "email=grace%40example.com");
+    let page = ada.post("/settings/members/invite", "email=grace%40example.com");
     assert_eq!(page.status, 200);
     wait_for("a line in the log", || app.service.output().contains("a mail could not be sent; it is tried again"));
     let Some(server) = MailServer::start_at(port) else { return };

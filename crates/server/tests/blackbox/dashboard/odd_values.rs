@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use diesel::connection::SimpleConnection;
-use intake_test_support::{Connection, Response, request};
+use intake_test_support::{Connection, Response, is_nightly, request};
 
 use crate::dashboard::pages::{DECLARED_IN, PASSKEY_OF_EACH_MEMBER, fill, id_on_page, routes};
 use crate::fixtures::{Member, TestApp};
@@ -201,9 +201,13 @@ fn odd_values_in_queries_and_forms_are_answered_and_cost_the_database_nothing() 
     let long = "x".repeat(LONG);
     let pages = pages();
     let mut sent = 0;
-    for page in &pages {
+    for (turn, page) in pages.iter().enumerate() {
         clinic.restore();
-        let single = page.names.iter().flat_map(|name| ODD.iter().map(move |value| format!("{name}={value}")));
+        let single = page.names.iter().enumerate().flat_map(|(place, name)| {
+            // Each night every value in every place, otherwise one in each.
+            let (skip, take) = if is_nightly() { (0, ODD.len()) } else { ((turn + place) % ODD.len(), 1) };
+            ODD.iter().skip(skip).take(take).map(move |value| format!("{name}={value}"))
+        });
         let all = ODD
             .iter()
             .map(|value| page.names.iter().map(|name| format!("{name}={value}")).collect::<Vec<_>>().join("&"));
@@ -218,5 +222,5 @@ fn odd_values_in_queries_and_forms_are_answered_and_cost_the_database_nothing() 
         }
         assert_eq!(clinic.failures(), before, "{} {}", page.method, page.path);
     }
-    assert!(sent > 5_000, "{sent}");
+    assert!(sent > if is_nightly() { 5_000 } else { 1_000 }, "{sent}");
 }

@@ -46,6 +46,7 @@ fn the_languages_are_tabs_for_mouse_and_keyboard_with_and_without_scripts() {
         let app = TestApp::start();
         app.join(&browser, "Ada", "ada@clinic.example");
         let _ = create_key(&browser, "Front desk");
+        let _ = browser.run("document.querySelector('details > summary').click()");
         let shown = "return [...document.querySelectorAll('.sample')].filter((one) => one.getClientRects().length > 0)
             .map((one) => one.previousElementSibling.textContent)";
         assert_eq!(browser.run(shown), json!(["curl"]));

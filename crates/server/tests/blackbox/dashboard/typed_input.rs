@@ -5,7 +5,7 @@ use diesel::connection::SimpleConnection;
 use intake_edge as edge;
 use intake_test_support::Browser;
 
-use crate::fixtures::{PASSWORD, TestApp, create_key};
+use crate::fixtures::{PASSWORD, TestApp, create_key, in_each_browser};
 
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
 
@@ -29,6 +29,29 @@ fn a_date_beside_another_choice_is_refused_and_kept() {
     assert_eq!(app.database.count("api_keys"), 0);
     assert_eq!(create("date", "24/12/2099").status, 200);
     assert_eq!(app.database.count("api_keys WHERE expires_at = '2099-12-25 00:00 UTC'"), 1);
+}
+
+#[test]
+fn a_refused_form_says_so_in_its_title_and_lists_several_faults_first() {
+    in_each_browser(|app, browser| {
+        browser.open(&app.url("/settings/api-keys/new"));
+        assert_eq!(browser.run("return document.title"), "Create API key · intake");
+        let _ = browser.run("document.querySelector('main form').noValidate = true");
+        browser.fill("Name", " ");
+        let _ = browser.run("document.getElementById('networks').value = 'my office'");
+        browser.press("Create key");
+        browser.wait_for("Check 2 fields:");
+        assert_eq!(browser.run("return document.title"), "Error: Create API key · intake");
+        assert_eq!(browser.run("return document.activeElement.role"), "alert");
+        browser.press("The name must not be blank.");
+        assert_eq!(browser.run("return document.activeElement.id"), "name");
+        browser.fill("Name", "Desk");
+        browser.press("Create key");
+        browser.wait_for("Check the networks");
+        assert!(!browser.text().contains("Check 2 fields"), "one fault is beside its field");
+        assert_eq!(browser.run("return document.activeElement.id"), "networks");
+        assert_eq!(browser.run("return document.title"), "Error: Create API key · intake");
+    });
 }
 
 #[test]

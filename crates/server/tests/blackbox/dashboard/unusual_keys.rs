@@ -1,5 +1,5 @@
-//! Mails about busy keys that fell silent or are refused more often than usual, taken by a real mail server. What
-//! happened in weeks is written into the database; each look comes after a start.
+//! Mails about keys that fell silent, are refused more often than usual or altogether, taken by a real mail server.
+//! What happened in weeks is written into the database; each look comes after a start.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -74,6 +74,15 @@ impl Setup {
         ));
     }
 
+    /// Refuses requests with a key for their phone number, some days ago.
+    fn refuses_phones(&self, id: &str, days: i32, count: i64) {
+        self.sql(&format!(
+            "INSERT INTO key_answers
+             SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - {days}, 422, field, {count}
+             FROM api_keys, unnest(ARRAY['', 'phoneNumber']) AS field WHERE id = '{id}' AND {count} > 0"
+        ));
+    }
+
     /// Looks with a service that begins, and with others at the same moment. The last look was some hours ago.
     fn look_after(&mut self, url: &str, hours: i64, others: usize) {
         self.app.service.stop();
@@ -145,7 +154,7 @@ fn busy_keys_that_fell_silent_are_one_mail_and_all_others_none() {
     assert_eq!(mail.matches("/settings/api-keys/").count(), 2, "{mail}");
     let page = setup.ada.get(&format!("/settings/api-keys/{daily}")).text();
     assert!(page.contains("Unused for 2 days, longer than usual"), "{page}");
-    assert!(setup.ada.get("/settings/api-keys").text().contains("Unused for 2 days, longer than usual"));
+    assert_eq!(setup.ada.get("/settings/api-keys").text().matches(">Silent</span>").count(), 2);
 }
 
 #[test]
@@ -202,7 +211,7 @@ fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
     );
     assert!(found[0].contains("60 requests refused in one day. Usually: at most 20 a day."), "{found:?}");
     let list = setup.ada.get("/settings/api-keys").text();
-    assert_eq!(list.matches("Refused more often than usual").count(), 1, "{list}");
+    assert_eq!(list.matches(">Often refused</span>").count(), 1, "{list}");
     setup.sql(
         "UPDATE key_uses SET refusals_announced_at = now() - interval '6 days' WHERE refusals_announced_at IS NOT NULL",
     );
@@ -213,6 +222,48 @@ fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
     );
     setup.look(&server);
     assert_eq!(mails(&server, REFUSED).len(), 2, "{:?}", server.mails());
+}
+
+#[test]
+fn a_small_channel_of_which_every_request_is_refused_is_a_mail_on_the_same_day() {
+    let Some(server) = MailServer::start() else { return };
+    let mut setup = Setup::new();
+    // Twelve patients a day until two days ago, or yesterday, and three a day.
+    for (name, hours, usually, refused) in [
+        ("Two days", 48, 12, [12, 12]),
+        ("One day", 24, 12, [0, 12]),
+        ("Three a day", 48, 3, [3, 3]),
+        ("One patient again and again", 24, 40, [0, 6]),
+        ("Too few", 24, 12, [0, 4]),
+    ] {
+        let id = setup.key(name);
+        setup.uses(&id, DAILY, hours, usually);
+        for (days, count) in [1, 0].into_iter().zip(refused) {
+            setup.refuses_phones(&id, days, count);
+        }
+    }
+    let in_use = setup.busy_key("In use", DAILY, 1);
+    setup.refuses_phones(&in_use, 0, 12);
+    let by_hand = setup.key("By hand");
+    setup.uses(&by_hand, "(n - last) % 5 = 0", 24, 1);
+    setup.refuses_phones(&by_hand, 0, 12);
+    setup.look(&server);
+    let found = mails(&server, "Every request with 3 API keys of Test Clinic is refused");
+    assert_eq!(found.len(), 1, "{:?}", server.mails());
+    let mail = &found[0];
+    assert!(mail.contains("No patient arrives through these API keys of Test Clinic (development)"), "{mail}");
+    assert!(mail.contains("24 requests refused, most of them because of phoneNumber."), "{mail}");
+    assert!(mail.contains("12 requests refused") && mail.contains("6 requests refused"), "{mail}");
+    assert_eq!(mail.matches("/settings/api-keys/").count(), 3, "{mail}");
+    setup.look(&server);
+    assert_eq!(server.mails().len(), 1, "neither again, nor as silent: {:?}", server.mails());
+    let list = setup.ada.get("/settings/api-keys").text();
+    assert_eq!(list.matches("Only refusals</span><span class=\"by\">phoneNumber</span>").count(), 3, "{list}");
+    assert!(!list.contains("Often refused"), "{list}");
+    let id = setup.app.database.texts("SELECT id::text FROM api_keys WHERE name = 'One day'").remove(0);
+    assert!(setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("Only refusals: phoneNumber"));
+    setup.uses(&id, DAILY, 0, 12);
+    assert!(!setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("Only refusals"));
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn a_promoted_coordinator_is_accepted_by_a_service_that_was_running() {
     std::thread::sleep(Duration::from_secs(4));
     // A promoted standby has another timeline than the one that is known.
     database.connect().batch_execute("UPDATE origin SET timeline = '0000000A'").unwrap();
-    wait_for("the service to know the standby", || service.output().contains("everything on record is there"));
+    wait_for("the service to know the standby", || service.output().contains("its audit log is complete"));
     assert_eq!(database.count("origin WHERE timeline = '00000001'"), 1);
     assert_eq!(service.probe("/readyz").status, 200);
 }

@@ -16,6 +16,8 @@ use intake_test_support::{Clinic, Service, wait_for};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::commands::doctor::examine;
+use crate::database::causes::causes;
 use crate::database::replication::server;
 use crate::fixtures::program;
 use crate::patient_with;
@@ -99,6 +101,13 @@ fn a_service_is_not_ready_while_the_disk_is_full_and_ready_as_soon_as_it_is_not(
         while Instant::now() < until {
             assert_eq!((create(), reason(&service)), (503, Some("writer".into())), "{}", service.output());
         }
+        let admin = service.admin_address().to_string();
+        let (code, parts, _) =
+            examine(program().database_urls(&urls.service, &urls.owner).setting("INTAKE_ADMIN_ADDR", admin));
+        let wrong: Vec<_> = parts.iter().filter(|(_, is_in_order, _)| *is_in_order == Some(false)).collect();
+        assert_eq!((code, wrong.len()), (Some(1), 2), "{parts:?}");
+        assert!(wrong[0].0 == "service" && wrong[0].2.contains("writer"), "{wrong:?}");
+        assert!(wrong[1].0 == "storing" && wrong[1].2.contains("No space left on device"), "{wrong:?}");
         // What stores nothing works, and says nothing about the disk.
         // A look-up can share its batch with a probe that fails, and is refused with it.
         wait_for("a refusal", || service.create_with(&key, &[], b"{}").status == 422);
@@ -106,6 +115,12 @@ fn a_service_is_not_ready_while_the_disk_is_full_and_ready_as_soon_as_it_is_not(
         let said = |words: &str| service.output().matches(words).count();
         // The log has a thread of its own.
         wait_for("the refusal in the log", || (said(REFUSES), said(BACK)) == (round, round - 1));
+        let lines = causes(&service);
+        let cause = lines.last().unwrap()["cause"].as_str().unwrap();
+        assert!(
+            cause.starts_with("the last error of the database: ") && cause.contains("No space left on device"),
+            "{cause}"
+        );
         disk.empty();
         if round == 1 {
             assert_eq!(create(), 201);

@@ -42,7 +42,8 @@ fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
     app.database.connect().batch_execute(&format!("REVOKE SELECT ON sessions FROM {SERVICE_ROLE}")).unwrap();
     let cookie = format!("__Host-intake-session={}", "a".repeat(64));
     let page = app.service.client().send(&request("GET", "/settings/api-keys", &[("Cookie", &cookie)], b""));
-    assert_eq!(page.status, 500);
+    let id = page.header("x-request-id").unwrap();
+    assert!(page.status == 500 && page.text().contains(&format!("<code>{id}</code>")), "{}", page.text());
     wait_for("the log", || app.service.output().contains("lacks SELECT on sessions"));
 }
 
@@ -124,6 +125,8 @@ fn the_services_role_cannot_bring_back_an_expired_key() {
     assert_eq!(diesel::sql_query(replacement).execute(&mut service), Ok(1));
     let end = "SELECT end_replaced_keys(array_agg(organisation_id), array_agg(id), array_agg(0::float8)) FROM api_keys";
     service.batch_execute(end).unwrap();
+    let by = "SELECT end_replaced_key_by(organisation_id, id, now() + interval '1 year') FROM api_keys";
+    service.batch_execute(by).unwrap();
     assert_eq!(app.database.count(&format!("api_keys WHERE id = '{ended}' AND expires_at = 'epoch'")), 1);
 }
 

@@ -1,6 +1,8 @@
 //! PostgreSQL: connections, migrations, faults, restoring and clusters.
 
+mod backup;
 mod cancelled_statements;
+mod causes;
 mod changing_nodes;
 mod connections;
 mod embedded_database;

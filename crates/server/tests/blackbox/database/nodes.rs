@@ -139,7 +139,7 @@ fn an_organisation_needs_only_its_own_worker_and_the_coordinator() {
     done(&app, &["organisation", "rename", &id, "--name", "Renamed while a node is away"]);
     done(&app, &["member", "invite", "--organisation", &id, "--email", "guest@clinic.example"]);
     assert_eq!(administrator.confirm_identity(PASSWORD, "").status, 303);
-    assert_eq!(administrator.post("/settings/members/key-age", "days=90").status, 303);
+    assert_eq!(administrator.post("/settings/policies/key-age", "days=90").status, 303);
     let said = refused(&app, &["key", "create", "--organisation", &id, "--name", "Endless"]);
     assert!(said.contains("90 days"), "{said}");
     done(&app, &["organisation", "suspend", &id]);

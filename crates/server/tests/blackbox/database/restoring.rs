@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::complaint;
 use crate::database::replication::{administer, restart, server};
-use crate::fixtures::{in_production, program};
+use crate::fixtures::{TestApp, in_production, program};
 
 const OWNER: &str = "intake_owner";
 
@@ -115,6 +115,15 @@ pub(super) fn with_program<'a>(script: &'a mut Command, folder: &TempDir) -> &'a
     script.env("PATH", format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap()))
 }
 
+/// The files with copies of the audit log, the oldest first.
+fn copies_in(folder: &Path) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_copy = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("audit-");
+    let mut copies: Vec<_> = found.filter(is_copy).collect();
+    copies.sort();
+    copies
+}
+
 pub(super) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -185,17 +194,12 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     assert_eq!(create(&service, &kept).status, 201);
     let late = export(&urls, &clinic, Some(&early.1)).unwrap();
     assert_eq!((early.0, late.0), (1, 1));
-    // Two copies of the same are one.
     let copies = tempfile::tempdir().unwrap();
-    for () in [(); 2] {
-        run(with_program(&mut Command::new(packaged("audit-copy")), &copies)
-            .arg(copies.path())
-            .env("INTAKE_ENVIRONMENT", "production")
-            .env("DATABASE_URL", urls.service.expose()));
-    }
-    let found = fs::read_dir(&copies).unwrap().map(|entry| entry.unwrap().path());
-    let found: Vec<_> = found.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
-    let [copy] = &found[..] else { panic!("{found:?}") };
+    run(with_program(&mut Command::new(packaged("audit-copy")), &copies)
+        .arg(copies.path())
+        .env("INTAKE_ENVIRONMENT", "production")
+        .env("DATABASE_URL", urls.service.expose()));
+    let [copy] = &copies_in(copies.path())[..] else { panic!("{copies:?}") };
     administer(&postgres.server, "SELECT pg_switch_wal()");
     wait_for("the archive", || {
         postgres.count("pg_stat_archiver WHERE last_archived_wal >= pg_walfile_name(pg_current_wal_lsn() - 1)") > 0
@@ -276,6 +280,49 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
 }
 
 #[test]
+fn a_copy_of_the_audit_log_grows_by_what_is_new_and_old_ones_are_compressed_and_pruned() {
+    let app = TestApp::start();
+    let (copies, path) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let copy = || {
+        let mut script = Command::new(packaged("audit-copy"));
+        with_program(&mut script, &path).arg(copies.path()).arg("3").env("INTAKE_DURABILITY", "none");
+        run(script.env("DATABASE_URL", app.database.service.expose()));
+        copies_in(copies.path())
+    };
+    let entries = |file: &Path| -> Vec<Value> {
+        let text = fs::read_to_string(file).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let [first] = &copy()[..] else { panic!("{copies:?}") };
+    let before = fs::read(first).unwrap();
+    assert_eq!(entries(first).len() as i64, app.database.count("audit_entries"));
+    copy();
+    assert_eq!(fs::read(first).unwrap(), before, "nothing is new");
+    // What a killed run leaves.
+    fs::write(first, [&before[..], b"{\"id\": \"0"].concat()).unwrap();
+    app.clinic.revoke(app.clinic.key().0);
+    copy();
+    assert!(fs::read(first).unwrap().starts_with(&before));
+    let all = entries(first);
+    assert_eq!(all.len() as i64, app.database.count("audit_entries"));
+    assert_eq!(all.last().unwrap()["action"], "key_revoked");
+
+    let name = |month: &str| copies.path().join(format!("audit-{month}-01T000000Z.jsonl"));
+    let old = name("2020-03");
+    fs::rename(first, &old).unwrap();
+    for month in ["2020-01", "2020-02"] {
+        fs::write(name(month), "").unwrap();
+    }
+    app.clinic.revoke(app.clinic.key().0);
+    let [second, third, newest] = &copy()[..] else { panic!("{copies:?}") };
+    let compressed = |path: &Path| PathBuf::from(format!("{}.gz", path.display()));
+    assert_eq!((second, third), (&compressed(&name("2020-02")), &compressed(&old)));
+    assert_eq!(entries(newest).len(), 2, "a key that was made and revoked");
+    let kept = run(Command::new("zcat").arg("--force").args([third, newest]));
+    assert_eq!(kept.lines().count() as i64, app.database.count("audit_entries"));
+}
+
+#[test]
 fn a_promoted_standby_that_has_everything_needs_no_operator() {
     let primary = PostgresServer::start();
     let urls = prepare(&primary.server, "intake").unwrap();
@@ -311,7 +358,7 @@ fn a_promoted_standby_that_has_everything_needs_no_operator() {
     primary.stop();
     administer(&standby.server, "SELECT pg_promote()");
     wait_for("the service to go on", || create(&service, &key).status == 201);
-    wait_for("the service to know the standby", || service.output().contains("everything on record is there"));
+    wait_for("the service to know the standby", || service.output().contains("its audit log is complete"));
     // A service that starts later trusts what it saw.
     asleep.start().wait_until_ready();
     assert_eq!(export(&urls_of(&standby), &clinic, Some(&token)).unwrap().0 as i64, standby.count("patients"));

@@ -2,16 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use diesel::connection::SimpleConnection;
-use diesel::pg::PgConnection;
-use diesel::prelude::*;
 use intake_domain::Environment;
-use intake_infra::prepare;
-use intake_test_support::{Clinic, Service, wait_for};
+use intake_infra::{Prepared, prepare};
+use intake_test_support::{Clinic, Service, StruckNode, TestDatabase, wait_for};
 
 use crate::database::replication::server_of;
 use crate::database::restoring::{PostgresServer, command, create, production, run};
@@ -49,32 +46,42 @@ enum Replaced {
     ByBackup,
 }
 
-#[test]
-fn an_earlier_copy_is_noticed_whatever_the_clock_of_the_database_did() {
-    let Some(clock) = Clock::set_to("+0") else { return };
-    let postgres = with_clock(&clock);
-    let urls = prepare(&postgres.server, "intake").unwrap();
-    let clinic = Clinic::open(&urls.service, Environment::Production);
-    // More than a service remembers.
-    let many = format!(
-        "INSERT INTO audit_entries (organisation_id, id, action, subject)
-         SELECT '{}', gen_random_uuid(), 'key_noted', 'a key' FROM generate_series(1, 50)",
-        clinic.organisation
-    );
-    let steps = [
-        ("+0", "-10m", "-10m", Replaced::ByFiles),
-        ("+11h", "+0", "+0", Replaced::ByFiles),
-        ("+11h", "+0", "+0", Replaced::ByBackup),
-        ("+365d", "+0", "-365d", Replaced::ByBackup),
-    ];
-    for (first, before, after, way) in steps {
-        let what = format!("{first}, {before} before the copy, {after} after it, replaced {way:?}");
-        clock.set(first);
-        let ((leaked_id, leaked), (_, kept)) = (clinic.key(), clinic.key());
-        PgConnection::establish(urls.owner.expose()).unwrap().batch_execute(&many).unwrap();
-        clock.set(before);
-        drop(clinic.key());
-        let copy = postgres.folder.path().join("postgres/copy");
+/// A register whose clock a test sets, and whose files it puts back.
+trait Register {
+    fn urls(&self) -> &Prepared;
+    fn clinic(&self) -> Clinic;
+    /// Time in which a service looks at every node.
+    fn look(&self) -> Duration;
+    fn copy(&self, way: Replaced);
+    fn put_back(&self);
+}
+
+struct OnOneServer {
+    postgres: PostgresServer,
+    urls: Prepared,
+}
+
+impl OnOneServer {
+    fn path_of_copy(&self) -> PathBuf {
+        self.postgres.folder.path().join("postgres/copy")
+    }
+}
+
+impl Register for OnOneServer {
+    fn urls(&self) -> &Prepared {
+        &self.urls
+    }
+
+    fn clinic(&self) -> Clinic {
+        Clinic::open(&self.urls.service, Environment::Production)
+    }
+
+    fn look(&self) -> Duration {
+        Duration::from_secs(3)
+    }
+
+    fn copy(&self, way: Replaced) {
+        let (postgres, copy) = (&self.postgres, self.path_of_copy());
         if way == Replaced::ByFiles {
             postgres.stop();
             run(Command::new("cp").arg("-a").arg(postgres.data()).arg(&copy));
@@ -85,22 +92,120 @@ fn an_earlier_copy_is_noticed_whatever_the_clock_of_the_database_did() {
             let settings = fs::read_to_string(copy.join("postgresql.auto.conf")).unwrap();
             fs::write(copy.join("postgresql.auto.conf"), settings + "restore_command = 'false'\n").unwrap();
         }
-        clock.set(after);
-        let mut services = [production(&urls).start(), production(&urls).start()];
-        clinic.revoke(leaked_id);
-        assert_eq!(create(&services[0], &leaked).status, 401, "{what}");
-        std::thread::sleep(Duration::from_secs(3));
-        assert_eq!(services.each_ref().map(|service| create(service, &kept).status), [201, 201], "{what}");
+    }
 
-        postgres.stop();
-        fs::remove_dir_all(postgres.data()).unwrap();
-        fs::rename(&copy, postgres.data()).unwrap();
-        postgres.server.ensure_running().unwrap();
+    fn put_back(&self) {
+        self.postgres.stop();
+        fs::remove_dir_all(self.postgres.data()).unwrap();
+        fs::rename(self.path_of_copy(), self.postgres.data()).unwrap();
+        self.postgres.server.ensure_running().unwrap();
+    }
+}
+
+/// The files are those of the second worker. The coordinator has the same clock.
+struct OnCluster {
+    database: TestDatabase,
+    urls: Prepared,
+    variables: String,
+}
+
+impl OnCluster {
+    fn with_clock(clock: &Clock) -> Self {
+        let database = TestDatabase::new();
+        database.citus().use_alone();
+        let variables = clock.variables().map(|(name, value)| format!("{name}={} ", value.display())).concat();
+        let urls = Prepared { service: database.service.clone(), owner: database.owner.clone() };
+        let this = Self { database, urls, variables };
+        drop(this.stopped(2));
+        drop(this.stopped(0));
+        this
+    }
+
+    fn stopped(&self, node: usize) -> StruckNode<'_> {
+        self.database.citus().stop_node(node).with_variables(&self.variables)
+    }
+}
+
+impl Drop for OnCluster {
+    fn drop(&mut self) {
+        for node in [2, 0] {
+            // What starts it may have the wrong clock itself.
+            drop(self.database.citus().stop_node(node).with_variables("-u LD_PRELOAD"));
+        }
+    }
+}
+
+impl Register for OnCluster {
+    fn urls(&self) -> &Prepared {
+        &self.urls
+    }
+
+    fn clinic(&self) -> Clinic {
+        Clinic::open_on(&self.database, 2, Environment::Production)
+    }
+
+    fn look(&self) -> Duration {
+        Duration::from_secs(5)
+    }
+
+    fn copy(&self, way: Replaced) {
+        if way == Replaced::ByFiles {
+            self.stopped(2).back_up();
+        } else {
+            self.database.citus().base_backup(2);
+        }
+    }
+
+    fn put_back(&self) {
+        self.stopped(2).restore();
+    }
+}
+
+fn notice_earlier_copies(register: &impl Register, clock: &Clock) {
+    let (urls, clinic) = (register.urls(), register.clinic());
+    let steps = [
+        ("+0", "-10m", "-10m", Replaced::ByFiles),
+        ("+11h", "+0", "+0", Replaced::ByFiles),
+        ("+11h", "+0", "+0", Replaced::ByBackup),
+        ("+365d", "+0", "-365d", Replaced::ByBackup),
+    ];
+    for (first, before, after, way) in steps {
+        let what = format!("{first}, {before} before the copy, {after} after it, replaced {way:?}");
+        clock.set(first);
+        // More than a service remembers.
+        let many: Vec<_> = (0..25).map(|_| clinic.key()).collect();
+        let [(leaked_id, leaked), (_, kept), ..] = many.as_slice() else { panic!("{}", many.len()) };
+        clock.set(before);
+        drop(clinic.key());
+        register.copy(way);
+        clock.set(after);
+        let mut services = [production(urls).start(), production(urls).start()];
+        clinic.revoke(*leaked_id);
+        assert_eq!(create(&services[0], leaked).status, 401, "{what}");
+        std::thread::sleep(register.look());
+        assert_eq!(services.each_ref().map(|service| create(service, kept).status), [201, 201], "{what}");
+
+        register.put_back();
         wait_for(&format!("the end of the services: {what}"), || services.iter_mut().all(Service::has_ended));
         for service in &mut services {
             assert_eq!(service.wait().code(), Some(1), "{what}");
             assert!(service.output().contains("intake restored"), "{}", service.output());
         }
-        assert!(command(&urls, &["restored"]).status.success());
+        assert!(command(urls, &["restored"]).status.success());
     }
+}
+
+#[test]
+fn an_earlier_copy_is_noticed_whatever_the_clock_of_the_database_did() {
+    let Some(clock) = Clock::set_to("+0") else { return };
+    let postgres = with_clock(&clock);
+    let urls = prepare(&postgres.server, "intake").unwrap();
+    notice_earlier_copies(&OnOneServer { postgres, urls }, &clock);
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn an_earlier_copy_of_a_worker_is_noticed_whatever_the_clocks_of_the_nodes_did() {
+    let Some(clock) = Clock::set_to("+0") else { return };
+    notice_earlier_copies(&OnCluster::with_clock(&clock), &clock);
 }

@@ -49,6 +49,31 @@ fn the_manifests_for_kubernetes_start_the_service() {
 }
 
 #[test]
+fn the_delivery_for_kubernetes_is_one_that_the_program_knows() {
+    let text = fs::read_to_string(folder().join("kubernetes-deliver.yaml")).unwrap();
+    let container = YamlLoader::load_from_str(&text).unwrap()[0]["spec"]["template"]["spec"]["containers"][0].clone();
+    let database = TestDatabase::durable();
+    let mounted = tempfile::tempdir().unwrap();
+    fs::write(mounted.path().join("reader-url"), database.service.expose()).unwrap();
+    fs::write(mounted.path().join("secrets"), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLswMfKQ9r8GKYqo=\n").unwrap();
+    let here = |value: &str| {
+        let place = mounted.path().to_str().unwrap();
+        value.replace("/run/intake", place).replace("/state", place).replace("0.0.0.0:9465", "127.0.0.1:0")
+    };
+    let mut builder = program();
+    for pair in container["env"].as_vec().unwrap() {
+        let [name, value] = ["name", "value"].map(|field| pair[field].as_str().unwrap());
+        builder = builder.setting(name, here(value));
+    }
+    let arguments: Vec<_> =
+        container["args"].as_vec().unwrap().iter().map(|word| here(word.as_str().unwrap())).collect();
+    let output = arguments.iter().fold(builder, |builder, word| builder.argument(word)).run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("`intake migrate --reader-role NAME` lets a role read"), "{said}");
+    assert_eq!(container["livenessProbe"]["httpGet"]["path"].as_str(), Some("/livez"));
+}
+
+#[test]
 fn in_kubernetes_only_named_namespaces_reach_the_pods_and_only_proxies_are_trusted() {
     let text = fs::read_to_string(folder().join("kubernetes.yaml")).unwrap();
     let manifests = YamlLoader::load_from_str(&text).unwrap();

@@ -1,8 +1,9 @@
 //! The package, and the files for operators in docs/operations.
 
 mod compose;
+mod front_door;
 mod kubernetes;
 mod malformed_requests;
-mod operations;
+pub(crate) mod operations;
 mod packaging;
 mod proxies;

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub(super) struct Site {
     kind: Kind,
     child: Child,
     address: SocketAddr,
+    /// Listener for Prometheus.
+    metrics: SocketAddr,
     folder: tempfile::TempDir,
     instances: [Instance; 2],
     database: TestDatabase,
@@ -98,6 +101,31 @@ impl Instance {
     }
 }
 
+impl Kind {
+    fn configuration(self) -> &'static str {
+        match self {
+            Self::Haproxy => "haproxy.cfg",
+            Self::Nginx => "nginx.conf",
+        }
+    }
+
+    /// Starts the proxy with the files in this folder.
+    fn start(self, folder: &Path) -> std::io::Result<Child> {
+        let (configuration, errors) = (folder.join(self.configuration()), folder.join("error.log"));
+        let mut command = match self {
+            Self::Haproxy => Command::new("haproxy"),
+            Self::Nginx => Command::new("nginx"),
+        };
+        match self {
+            Self::Haproxy => command.arg("-db").arg("-f").arg(configuration),
+            Self::Nginx => command.arg("-c").arg(configuration).arg("-e").arg(errors).args(["-g", "daemon off;"]),
+        };
+        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap());
+        let log = fs::File::create(folder.join("haproxy.log"))?;
+        command.env("PATH", path).stdout(log).stderr(Stdio::null()).spawn()
+    }
+}
+
 impl Site {
     /// None, where there is no such proxy: the test is left out then; under CI it fails.
     pub(super) fn open(kind: Kind) -> Option<Self> {
@@ -110,29 +138,16 @@ impl Site {
         fs::write(folder.path().join("intake.pem"), certificate.clone() + &key).unwrap();
         fs::write(folder.path().join("intake-cert.pem"), certificate).unwrap();
         fs::write(folder.path().join("intake-key.pem"), key).unwrap();
-        let mut command = match kind {
-            Kind::Haproxy => {
-                let configuration = configured("haproxy.cfg", &folder, address, &instances);
-                let mut command = Command::new("haproxy");
-                command.args(["-db", "-f", &configuration]);
-                command
-            }
-            Kind::Nginx => {
-                write_servers(&folder, &instances, None);
-                let configuration = configured("nginx.conf", &folder, address, &instances);
-                let errors = folder.path().join("error.log");
-                let mut command = Command::new("nginx");
-                command.args(["-c", &configuration, "-e", errors.to_str().unwrap(), "-g", "daemon off;"]);
-                command
-            }
-        };
-        let path = format!("{}:/usr/sbin", std::env::var("PATH").unwrap());
-        let log = fs::File::create(folder.path().join("haproxy.log")).unwrap();
-        let Ok(child) = command.env("PATH", path).stdout(log).stderr(Stdio::null()).spawn() else {
+        if kind == Kind::Nginx {
+            write_servers(&folder, &instances, None);
+        }
+        let metrics = free_address();
+        configure(kind.configuration(), &folder, [address, metrics], &instances);
+        let Ok(child) = kind.start(folder.path()) else {
             leave_out(if kind == Kind::Haproxy { &HAPROXY } else { &NGINX });
             return None;
         };
-        let site = Self { kind, child, address, folder, instances, database };
+        let site = Self { kind, child, address, metrics, folder, instances, database };
         wait_for("the proxy", || TcpStream::connect(address).is_ok());
         (0..2).for_each(|index| site.wait_until_served_by(index));
         Some(site)
@@ -152,7 +167,7 @@ impl Site {
     pub(super) fn logs(&self) -> Vec<(String, String)> {
         let files = self.folder.path().read_dir().unwrap().map(|entry| entry.unwrap().path());
         let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
-        let named = |path: std::path::PathBuf| {
+        let named = |path: PathBuf| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             (name, String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned())
         };
@@ -167,12 +182,47 @@ impl Site {
         self.address
     }
 
+    pub(super) fn metrics(&self) -> SocketAddr {
+        self.metrics
+    }
+
+    /// The addresses of the instances' own metrics.
+    pub(super) fn admins(&self) -> [SocketAddr; 2] {
+        self.instances.each_ref().map(|instance| instance.admin)
+    }
+
+    /// The authority of the certificate with which the site begins.
+    pub(super) fn authority(&self) -> PathBuf {
+        self.instances[0].folder.path().join("tls/ca.pem")
+    }
+
     pub(super) fn stop_instances(&mut self) {
-        self.instances.iter_mut().for_each(|instance| drop(instance.running.take()));
+        (0..2).for_each(|index| self.lose_instance(index));
+    }
+
+    pub(super) fn lose_instance(&mut self, index: usize) {
+        drop(self.instances[index].running.take());
+    }
+
+    pub(super) fn kill_proxy(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Replaces what HAProxy shows to its clients, a certificate and its key, and starts it again. Returns what it
+    /// showed before.
+    pub(super) fn show_certificate(&mut self, pem: &str) -> String {
+        let file = self.folder.path().join("intake.pem");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(file, pem).unwrap();
+        self.kill_proxy();
+        self.child = self.kind.start(self.folder.path()).unwrap();
+        wait_for("the proxy", || TcpStream::connect(self.address).is_ok());
+        before
     }
 
     pub(super) fn client(&self) -> Client {
-        Client::tls(self.address, &self.instances[0].folder.path().join("tls/ca.pem"))
+        Client::tls(self.address, &self.authority())
     }
 
     fn key(&self) -> ApiKey {
@@ -229,18 +279,19 @@ impl Drop for Site {
     }
 }
 
-/// The configuration of docs/operations with the addresses and files of this test. Returns its path.
-fn configured(name: &str, folder: &tempfile::TempDir, address: SocketAddr, instances: &[Instance; 2]) -> String {
+/// Writes the configuration of docs/operations with the addresses and files of this test.
+fn configure(name: &str, folder: &tempfile::TempDir, [address, metrics]: [SocketAddr; 2], instances: &[Instance; 2]) {
     let [one, two] = instances;
     let here = folder.path().to_str().unwrap();
     let mut text = fs::read_to_string(operations::folder().join(name)).unwrap();
     // Of HAProxy, of nginx, of both.
     for (documented, used) in [
         ("bind :443", format!("bind {address}")),
-        ("bind 127.0.0.1:8405", format!("bind 127.0.0.1:{}", free_port())),
+        ("bind 127.0.0.1:8405", format!("bind {metrics}")),
         ("10.0.0.11:8080 port 9464", format!("{} port {}", one.http, one.admin.port())),
         ("10.0.0.12:8080 port 9464", format!("{} port {}", two.http, two.admin.port())),
         ("listen 443", format!("listen {address}")),
+        ("listen 127.0.0.1:8406", format!("listen {metrics}")),
         ("/run/nginx.pid", format!("{here}/nginx.pid")),
         ("/var/log/nginx/", format!("{here}/")),
         ("/etc/haproxy/", format!("{here}/")),
@@ -248,9 +299,7 @@ fn configured(name: &str, folder: &tempfile::TempDir, address: SocketAddr, insta
     ] {
         text = text.replace(documented, &used);
     }
-    let file = folder.path().join(name);
-    fs::write(&file, text).unwrap();
-    file.to_str().unwrap().to_owned()
+    fs::write(folder.path().join(name), text).unwrap();
 }
 
 fn write_servers(folder: &tempfile::TempDir, instances: &[Instance; 2], down: Option<usize>) {
@@ -322,8 +371,8 @@ fn a_rolling_restart_fails_no_request(kind: Kind) {
 /// With both instances away and with something that is not HTTP, the answers are the proxy's own.
 fn its_own_answers_read_like_the_service(kind: Kind) {
     let Some(mut site) = Site::open(kind) else { return };
-    let request = create_request(&site.key(), &[], patient().to_string().as_bytes());
-    assert_eq!(site.client().send(&request).status, 201);
+    let create = create_request(&site.key(), &[], patient().to_string().as_bytes());
+    assert_eq!(site.client().send(&create).status, 201);
     // HAProxy's bare 400 cannot be replaced.
     if kind == Kind::Nginx {
         let refused = site.client().send(b"GET / HTTP/1.1\r\nHost: localhost\r\nno header\r\n\r\n");
@@ -332,10 +381,19 @@ fn its_own_answers_read_like_the_service(kind: Kind) {
     }
     site.stop_instances();
     for _ in 0..20 {
-        let refused = site.client().send(&request);
+        let refused = site.client().send(&create);
         assert_own_answer(&refused, 503, "Service Unavailable");
         assert_eq!(refused.header("retry-after"), Some("1"));
     }
+    let browse = || site.client().send(&request("GET", "/sign-in", &[("Accept", "text/html,*/*;q=0.8")], b""));
+    // HAProxy counts its instances every half second.
+    wait_for("a page", || browse().header("content-type") == Some("text/html; charset=utf-8"));
+    let page = browse();
+    assert_eq!(page.status, 503);
+    assert!(page.text().contains("<h1>This service is not available</h1>"), "{}", page.text());
+    assert_own_headers(&page);
+    let api = site.client().send(&request("GET", "/api/v1/key", &[("Accept", "text/html")], b""));
+    assert_own_answer(&api, 503, "Service Unavailable");
     let log = site.log();
     assert!(log.contains(r#""client":"127.0.0.1""#) && log.contains(r#""status":503"#), "{log}");
     assert!(log.replace("\\/", "/").contains(r#""path":"/api/v1/patients""#), "{log}");
@@ -348,8 +406,12 @@ pub(super) fn assert_own_answer(answer: &Response, status: u16, title: &str) {
     assert_eq!(body["title"], title);
     assert_eq!(body["type"], "about:blank");
     assert!(body["detail"].is_string() && body["instance"].is_null(), "{body}");
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    assert_own_headers(answer);
+}
+
+fn assert_own_headers(answer: &Response) {
     for (name, value) in [
-        ("content-type", "application/json"),
         ("cache-control", "no-store"),
         ("x-content-type-options", "nosniff"),
         ("strict-transport-security", "max-age=31536000"),

@@ -61,7 +61,7 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
     drop(connections.swap_remove(number));
     let newcomer = client.send(&create);
     for refused in [&refused, &newcomer] {
-        assert_problem(refused, 503, "Service Unavailable", "The service is full; try again shortly");
+        assert_problem(refused, 503, "Service Unavailable", "The service is overloaded; try again shortly");
     }
     assert_eq!(newcomer.header("retry-after"), Some("1"));
     // At once: had the newcomer waited as long as a request may, those who came before would have an answer by now.

@@ -47,7 +47,7 @@ fn a_dribbled_head_ends_in_time_on_every_request_of_a_connection() {
                     assert_eq!(connection.exchange(create).status, 201);
                 }
                 let answer = dribble(&mut connection, head);
-                assert_problem(&answer, 408, "Request Timeout", "The head did not arrive in time");
+                assert_problem(&answer, 408, "Request Timeout", "The request headers did not arrive in time");
                 assert_eq!(answer.header("connection"), Some("close"));
                 for header in ["x-request-id", "strict-transport-security", "cache-control", "date"] {
                     assert!(answer.header(header).is_some(), "{header}");
@@ -126,19 +126,26 @@ fn bytes_that_are_not_http_are_refused_with_a_problem() {
     let twice = [("Content-Length", "5"), ("Content-Length", "6")];
     let chunked = [("Transfer-Encoding", "chunked"), ("Content-Length", "5")];
     let no_host = format!("POST /api/v1/patients HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let two_hosts = request("GET", "/", &[("Host", "other.example")], b"");
+    let (length, host, form) = (
+        "The request must state its length once, as Content-Length or Transfer-Encoding: chunked",
+        "The request must have one Host header",
+        "The request is not well-formed HTTP",
+    );
     let malformed = [
-        create_request(app.key(), &twice, b"hello"),
-        create_request(app.key(), &chunked, b"hello"),
-        create_request(app.key(), &[("Content-Length", "many")], b"hello"),
-        no_host.into_bytes(),
-        b"\x00\xFF\x13garbage\r\n\r\n".to_vec(),
-        b"GET / HTTP/9.9\r\n\r\n".to_vec(),
-        b"GET / HTTP/1.1\nHost: localhost\n\n".to_vec(),
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\n\r\n".to_vec(),
-        b"GET / HTTP/1.1\r\nHost: localhost\r\n\n".to_vec(),
+        (create_request(app.key(), &twice, b"hello"), length),
+        (create_request(app.key(), &chunked, b"hello"), length),
+        (create_request(app.key(), &[("Content-Length", "many")], b"hello"), length),
+        (no_host.into_bytes(), host),
+        (two_hosts, host),
+        (b"\x00\xFF\x13garbage\r\n\r\n".to_vec(), form),
+        (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n".to_vec(), form),
+        (b"GET / HTTP/1.1\nHost: localhost\n\n".to_vec(), form),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\n\r\n".to_vec(), form),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\n".to_vec(), form),
     ];
     let create = create_request(app.key(), &[], body.as_bytes());
-    for bytes in malformed {
+    for (bytes, detail) in malformed {
         // Behind a good request as well as alone.
         for before in [0, 1] {
             let mut connection = app.service.client().connect();
@@ -147,7 +154,7 @@ fn bytes_that_are_not_http_are_refused_with_a_problem() {
                 assert_eq!(connection.read().status, 201);
             }
             let answer = connection.read();
-            assert_problem(&answer, 400, "Bad Request", "The request is not well-formed HTTP");
+            assert_problem(&answer, 400, "Bad Request", detail);
             assert!(answer.header("x-request-id").is_some());
             assert_eq!(answer.header("connection"), Some("close"));
             assert!(connection.is_closed_within(CLOSED));
@@ -157,7 +164,7 @@ fn bytes_that_are_not_http_are_refused_with_a_problem() {
     let mut connection = app.service.client().connect();
     let _ = connection.try_write(&large);
     let answer = connection.read();
-    assert_problem(&answer, 431, "Request Header Fields Too Large", "The request's head is too large");
+    assert_problem(&answer, 431, "Request Header Fields Too Large", "The request headers are too large");
 }
 
 #[test]
@@ -200,7 +207,7 @@ fn a_target_on_another_host_is_refused() {
     let mut connection = app.service.client().connect();
     for other in ["http://other/livez", "https://localhost:1/sign-in", "https://me@localhost/sign-in"] {
         let answer = connection.exchange(&target(other));
-        assert_problem(&answer, 400, "Bad Request", "The target names another host than the header");
+        assert_problem(&answer, 400, "Bad Request", "The request target and the Host header name different hosts");
     }
     assert_eq!(connection.exchange(&target("https://LOCALHOST/sign-in")).status, 200);
 }

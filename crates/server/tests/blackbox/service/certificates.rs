@@ -115,7 +115,7 @@ fn the_end_of_a_certificate_is_announced() {
     files.issue(-1, 10);
     wait_for("the renewed one", || days_left() == 9);
     let service = files.service(&database).start();
-    wait_for("the warning", || service.output().contains("the certificate ends soon"));
+    wait_for("the warning", || service.output().contains("the certificate expires soon"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
         for renewals in 1..=3 {
             std::thread::sleep(Duration::from_millis(300));
             files.issue(-1, 30 + renewals);
-            let count = || service.output().matches("the certificate was read again").count();
+            let count = || service.output().matches("the certificate was reloaded").count();
             wait_for("the renewal", || count() == usize::try_from(renewals).unwrap());
         }
         fs::write(files.path("cert.pem"), "no certificate").unwrap();
@@ -158,7 +158,7 @@ fn sighup_reads_the_certificate_at_once_and_never_ends_the_service() {
     assert_eq!(service.probe("/livez").status, 200);
     // The files have not changed: only the signal makes the service read them.
     service.signal("HUP");
-    wait_for("the certificate", || service.output().contains("the certificate was read again"));
+    wait_for("the certificate", || service.output().contains("the certificate was reloaded"));
     files.issue(-1, 40);
     service.signal("HUP");
     let end = (today() + time::Duration::days(39)).unix_timestamp();

@@ -10,7 +10,8 @@ use crate::fixtures::{OverWhenDropped, TestApp, alone, in_time, time_of};
 
 const SILENT: usize = 1_000;
 const BUSY: usize = 100;
-const AT_ONCE: Duration = Duration::from_millis(100);
+/// Less than any connection is waited for.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// Keeps a connection for as long as it is let, and opens it again.
 fn stay_busy(admin: &Client, is_over: &AtomicBool) {

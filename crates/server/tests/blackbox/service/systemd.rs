@@ -163,7 +163,7 @@ fn a_thread_that_is_stuck_fails_the_probe_and_silences_the_watchdog() {
     assert!(metrics.contains("\nintake_alive 0\n") && metrics.contains("\nintake_ready 0\n"), "{metrics}");
     // Some were on their way.
     wait_for("silence", || !supervisor.hears_a_sign_of_life(Duration::from_secs(2)));
-    assert!(app.service.output().contains("the watchdog is left to act"), "{}", app.service.output());
+    assert!(app.service.output().contains("the systemd watchdog will restart it"), "{}", app.service.output());
     assert_eq!(app.create(&patient()).status, 201, "the old certificate still serves");
 }
 

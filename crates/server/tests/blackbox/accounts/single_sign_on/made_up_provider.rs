@@ -1,18 +1,15 @@
 //! A provider of single sign-on that a test makes up: it says what the test wants, and can lie, or take its time.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use intake_edge as edge;
+use intake_test_support::provider::{ProviderKey, provider_document, read_request, token_answer};
 use intake_test_support::{Response, ServiceBuilder, request};
 use ring::hmac;
-use ring::rand::SystemRandom;
-use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use serde_json::{Value, json};
 
 use crate::accounts::single_sign_on::signed_in;
@@ -22,7 +19,7 @@ pub(crate) const CLIENT: &str = "intake";
 pub(crate) const SECRET: &str = "the client's secret";
 
 /// Pace of an answer.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pace {
     AtOnce,
     /// After as long as a busy provider takes.
@@ -86,7 +83,7 @@ impl MadeUpProvider {
         let plan = Arc::new(Mutex::new(plan));
         let shared = Arc::clone(&plan);
         thread::spawn(move || {
-            let keys = Arc::new([key(), key()]);
+            let keys = Arc::new([(); 2].map(|()| ProviderKey::generate()));
             for stream in listener.incoming() {
                 let (Ok(stream), plan, keys) = (stream, Arc::clone(&shared), Arc::clone(&keys)) else { return };
                 thread::spawn(move || answer(stream, port, &plan, &keys[..]));
@@ -177,24 +174,18 @@ pub(crate) fn come_back(app: &TestApp, round: &Round, cookies: &str) -> Response
     app.service.client().send(&request("GET", &path, &[("Cookie", &cookies), ("Accept", "text/html")], b""))
 }
 
-fn key() -> EcdsaKeyPair {
-    let random = SystemRandom::new();
-    let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).unwrap()
-}
-
-fn answer(mut stream: TcpStream, port: u16, plan: &Mutex<Plan>, keys: &[EcdsaKeyPair]) {
+fn answer(mut stream: TcpStream, port: u16, plan: &Mutex<Plan>, keys: &[ProviderKey]) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
-        let Some((line, body)) = read(&mut reader) else { return };
+        let Some((line, body)) = read_request(&mut reader) else { return };
         let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
         let (pace, text) = {
             let mut plan = plan.lock().unwrap();
             plan.asked.push(format!("{line}{body}"));
             match path.as_str() {
                 "/.well-known/openid-configuration" => (plan.document, document(&plan, port)),
-                "/keys" => (Pace::AtOnce, published(&keys[plan.publishes], plan.publishes)),
-                "/token" => (plan.tokens, token_answer(&plan, &keys[plan.signs_with])),
+                "/keys" => (Pace::AtOnce, keys[plan.publishes].published(plan.publishes)),
+                "/token" => (plan.tokens, signed(&plan, &keys[plan.signs_with])),
                 "/person" => (Pace::AtOnce, plan.told_later.clone().unwrap_or_default().to_string()),
                 _ => (Pace::AtOnce, "{}".to_owned()),
             }
@@ -206,26 +197,6 @@ fn answer(mut stream: TcpStream, port: u16, plan: &Mutex<Plan>, keys: &[EcdsaKey
             return;
         }
     }
-}
-
-/// The first line of a request, and its body.
-fn read(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
-    let mut line = String::new();
-    reader.read_line(&mut line).ok().filter(|length| *length > 0)?;
-    let mut length = 0;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        if header.trim().is_empty() {
-            break;
-        }
-        if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((line, String::from_utf8(body).unwrap()))
 }
 
 fn send(stream: &mut TcpStream, pace: Pace, text: &str) -> std::io::Result<()> {
@@ -258,37 +229,15 @@ fn send(stream: &mut TcpStream, pace: Pace, text: &str) -> std::io::Result<()> {
 }
 
 fn document(plan: &Plan, port: u16) -> String {
-    let issuer = format!("http://127.0.0.1:{port}");
-    let document = json!({
-        "issuer": plan.issuer.unwrap_or(&issuer), "authorization_endpoint": format!("{issuer}/authorize"),
-        "token_endpoint": format!("{issuer}/token"), "jwks_uri": format!("{issuer}/keys"),
-        "userinfo_endpoint": format!("{issuer}/person"), "response_types_supported": ["code"],
-        "subject_types_supported": ["public"],
-        // A lie in itself: none of the first two is to be believed.
-        "id_token_signing_alg_values_supported": ["none", "HS256", "ES256"],
-    });
-    document.to_string()
+    let address = format!("http://127.0.0.1:{port}");
+    provider_document(&address, plan.issuer.unwrap_or(&address))
 }
 
-fn published(key: &EcdsaKeyPair, number: usize) -> String {
-    let point = key.public_key().as_ref();
-    let [x, y] = [&point[1..33], &point[33..]].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part));
-    let key =
-        json!({ "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": number.to_string(), "x": x, "y": y });
-    json!({ "keys": [key] }).to_string()
-}
-
-fn token_answer(plan: &Plan, key: &EcdsaKeyPair) -> String {
+fn signed(plan: &Plan, key: &ProviderKey) -> String {
     let header = json!({ "alg": plan.algorithm, "kid": plan.signs_with.to_string(), "typ": "JWT" });
-    let [header, claims] = [&header, &plan.claims].map(|part| BASE64_URL_SAFE_NO_PAD.encode(part.to_string()));
-    let signed = format!("{header}.{claims}");
-    let signature = match plan.algorithm {
+    token_answer(&header, &plan.claims, |text| match plan.algorithm {
         "none" => Vec::new(),
-        "HS256" => {
-            hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), signed.as_bytes()).as_ref().to_vec()
-        }
-        _ => key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap().as_ref().to_vec(),
-    };
-    let token = format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature));
-    json!({ "access_token": "access", "token_type": "Bearer", "expires_in": 60, "id_token": token }).to_string()
+        "HS256" => hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), text.as_bytes()).as_ref().to_vec(),
+        _ => key.sign(text),
+    })
 }

@@ -1,7 +1,7 @@
 //! Single sign-on: signing in, joining and confirming by a provider that the test makes up.
 
-mod lies;
-mod line;
+mod dishonest_provider;
+mod guessed_codes;
 pub(crate) mod made_up_provider;
 mod real_provider;
 

@@ -3,11 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use intake_infra::embedded::Packages;
-use intake_test_support::{Browser, Prerequisite, ServiceBuilder, free_port, leave_out};
+use intake_test_support::{Browser, Prerequisite, ServiceBuilder, free_port, leave_out, request, wait_for};
 
 use crate::fixtures::{PASSWORD, TestApp, unconfirm};
 
@@ -89,8 +87,9 @@ fn members_join_sign_in_and_confirm_by_a_certified_provider() {
     browser.press("Back to sign in");
     browser.wait_for("New here?");
     let provider = RealProvider::start(port, &app);
-    // So long a provider that has failed is left alone.
-    thread::sleep(Duration::from_secs(4));
+    // A provider that has failed is left alone for a while.
+    let leave = || app.service.client().send(&request("GET", "/sign-in/provider", &[], b""));
+    wait_for("another try", || leave().status != 503);
 
     browser.open(&app.url(&app.invite("ann@clinic.example")));
     browser.press("Join with Harbour Login");
@@ -155,11 +154,11 @@ fn where_passwords_are_off_a_certified_provider_lets_members_in() {
     assert!(!browser.has("Password") && !browser.has("Use a passkey instead"));
     browser.press("Sign in with Harbour Login");
     browser.wait_for("No API keys yet.");
-    browser.open(&app.url("/settings/members/key-age"));
+    browser.open(&app.url("/settings/policies/key-age"));
     browser.wait_for("Confirm it's you");
     browser.press("Confirm with Harbour Login");
     sign_in_there(&browser, "ann@clinic.example");
-    browser.wait_for("Save maximum");
+    browser.wait_for("Keys that exist keep their expiry.");
     browser.press("Account");
     browser.wait_for("by single sign-on");
     assert!(!browser.has("Change password"));

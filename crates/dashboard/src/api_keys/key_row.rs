@@ -1,0 +1,104 @@
+//! What the pages about one key say of it.
+
+use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, OnlyRefused};
+use time::{Duration, OffsetDateTime};
+
+use crate::page::moment::{Moment, end, exact, relative};
+
+/// A key that was not used for so long may have been forgotten.
+const UNUSED: Duration = Duration::days(30);
+
+pub(crate) struct KeyRow {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) hint: String,
+    pub(crate) created_at: Moment,
+    pub(crate) created_by: String,
+    pub(crate) last_used_at: Option<Moment>,
+    /// For how long nothing has used the key, if that is long.
+    pub(crate) unused: Option<String>,
+    /// The address that the key was last used from, and what the client called itself.
+    pub(crate) client: Option<String>,
+    /// The networks from which the key is accepted, if not from any.
+    pub(crate) networks: Option<String>,
+    pub(crate) status: &'static str,
+    pub(crate) status_class: &'static str,
+    /// Since when, or until when.
+    pub(crate) status_at: Option<Moment>,
+    /// Time at which a paused key expires.
+    pub(crate) paused_until: Option<Moment>,
+    /// Who revoked or paused the key.
+    pub(crate) ended_by: Option<String>,
+    pub(crate) is_revoked: bool,
+    pub(crate) is_paused: bool,
+    pub(crate) can_be_replaced: bool,
+    pub(crate) must_be_replaced: bool,
+    /// The time that the organisation allows, if the key works longer.
+    pub(crate) too_long: Option<KeyAge>,
+    /// Warning that all requests are refused, with the fields that the refusals name.
+    pub(crate) only_refused: Option<String>,
+    /// True if members got a mail lately that the key is refused more often than usual, but not always.
+    pub(crate) is_refused_more: bool,
+    /// Time at which the key expires, if that is soon.
+    pub(crate) expires_soon_at: Option<Moment>,
+    pub(crate) is_over: bool,
+}
+
+impl KeyRow {
+    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
+        let (status, status_class, status_at) = match key.status(now) {
+            KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
+            KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
+            KeyStatus::Paused(at) => ("Paused", "paused", Some(exact(at))),
+            KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
+            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(end(at))),
+            KeyStatus::Active => ("Active", "active", None),
+        };
+        let is_over = key.is_over(now);
+        let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
+        let client: Vec<_> = [&key.last_address, &key.last_program].into_iter().flatten().map(String::as_str).collect();
+        Self {
+            id: key.id.to_string(),
+            name: key.name.clone(),
+            hint: format!("{}…{}", format.head(), key.hint),
+            created_at: exact(key.created_at),
+            created_by: by(&key.created_by),
+            last_used_at: key.last_used_at.map(relative),
+            unused: unused(key, now).filter(|_| !is_over),
+            client: Some(client.join(", ")).filter(|client| !client.is_empty()),
+            networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
+            status,
+            status_class,
+            status_at,
+            ended_by: match key.status(now) {
+                KeyStatus::Revoked(_) => Some(by(&key.revoked_by)),
+                KeyStatus::Paused(_) => Some(by(&key.paused_by)),
+                _ => None,
+            },
+            paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(end),
+            is_revoked: key.revoked_at.is_some(),
+            is_paused: key.paused_at.is_some(),
+            can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
+            must_be_replaced: key.must_be_replaced(now),
+            only_refused: key.only_refused.as_ref().filter(|_| key.status(now).is_active()).map(only_refused),
+            is_refused_more: key.is_refused_more(now) && key.only_refused.is_none(),
+            too_long: age.filter(|age| key.exceeds(*age, now)),
+            expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= EXPIRES_SOON).map(relative),
+            is_over,
+        }
+    }
+}
+
+fn only_refused(OnlyRefused { fields }: &OnlyRefused) -> String {
+    let colon = if fields.is_empty() { "" } else { ": " };
+    format!("Only refusals{colon}{}", fields.join(", "))
+}
+
+/// For how long nothing has used a key, if that is long, or longer than usual.
+fn unused(key: &KeyRecord, now: OffsetDateTime) -> Option<String> {
+    let since = key.last_used_at.unwrap_or(key.created_at);
+    let days = (now - since).whole_days();
+    let words = if key.last_used_at.is_some() { "Unused for" } else { "Never used in" };
+    let longer = if key.is_silent(now) { ", longer than usual" } else { "" };
+    (now - since >= UNUSED || key.is_silent(now)).then(|| format!("{words} {days} days{longer}"))
+}

@@ -1,0 +1,128 @@
+//! A key in the list, in two lines: what it is called, how it does, and when it ends. Everything else is on its page.
+
+use std::collections::HashMap;
+
+use intake_domain::{AnswerCount, EXPIRES_SOON, KeyAge, KeyId, KeyRecord, KeyStatus};
+use time::{Date, OffsetDateTime};
+
+use crate::api_keys::sparkline::Sparkline;
+use crate::page::moment::{Moment, last_day, relative};
+
+pub(crate) struct ListedKey {
+    pub(crate) id: KeyId,
+    pub(crate) name: String,
+    pub(crate) hint: String,
+    pub(crate) status: Status,
+    pub(crate) use_of_it: Sparkline,
+    pub(crate) last_used_at: Option<Moment>,
+    pub(crate) expires: Expires,
+    pub(crate) is_over: bool,
+    pub(crate) is_paused: bool,
+    pub(crate) can_be_replaced: bool,
+    /// The key that replaces this one, or that this one replaces, and what is between them.
+    pub(crate) other: Option<(KeyId, &'static str)>,
+    /// True if it follows the key that replaces it.
+    pub(crate) is_nested: bool,
+}
+
+/// A word with a colour, and what is to be known about it.
+pub(crate) struct Status {
+    pub(crate) class: &'static str,
+    pub(crate) word: &'static str,
+    pub(crate) note: Option<String>,
+}
+
+pub(crate) enum Expires {
+    Never,
+    At(Moment),
+    Soon(Moment),
+    /// It was revoked before.
+    Over,
+}
+
+/// The keys of a page in their order, but each one that was replaced after its successor, if that is there.
+pub(crate) fn nested(keys: Vec<KeyRecord>) -> Vec<(KeyRecord, bool)> {
+    let place: HashMap<KeyId, usize> = keys.iter().enumerate().map(|(index, key)| (key.id, index)).collect();
+    let successor = |key: &KeyRecord| key.successor.and_then(|successor| place.get(&successor.id).copied());
+    let placed =
+        keys.iter().enumerate().map(|(index, key)| (successor(key).unwrap_or(index), successor(key).is_some()));
+    let placed: Vec<_> = placed.collect();
+    let mut all: Vec<_> = placed.into_iter().zip(keys).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|((_, is_nested), key)| (key, is_nested)).collect()
+}
+
+impl ListedKey {
+    pub(crate) fn new(
+        (key, is_nested): (KeyRecord, bool),
+        answers: &[AnswerCount],
+        since: Date,
+        age: Option<KeyAge>,
+        now: OffsetDateTime,
+    ) -> Self {
+        let is_over = key.is_over(now);
+        let other = match (key.successor, key.replaces) {
+            (Some(new), _) if new.is_used && key.expires_at.is_some() => Some((new.id, "Replaced by a key in use")),
+            (Some(new), _) => Some((new.id, "Old key, still working")),
+            (None, Some(old)) if key.last_used_at.is_none() => Some((old, "New key, waiting for the vendor")),
+            (None, _) => None,
+        };
+        Self {
+            id: key.id,
+            hint: format!("…{}", key.hint),
+            status: Status::new(&key, age, now),
+            use_of_it: Sparkline::new(answers, since),
+            last_used_at: key.last_used_at.map(relative),
+            expires: Expires::new(&key, now),
+            is_over,
+            is_paused: key.paused_at.is_some(),
+            can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
+            other: other.filter(|_| !is_over),
+            is_nested,
+            name: key.name,
+        }
+    }
+}
+
+impl Status {
+    fn new(key: &KeyRecord, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
+        let of = |class, word| Self { class, word, note: None };
+        match key.status(now) {
+            KeyStatus::Revoked(_) => of("revoked", "Revoked"),
+            KeyStatus::Expired(_) => of("expired", "Expired"),
+            KeyStatus::Suspended(_) => of("suspended", "Suspended"),
+            KeyStatus::Paused(_) => of("paused", "Paused"),
+            KeyStatus::ActiveUntil(_) | KeyStatus::Active => Self::active(key, age, now),
+        }
+    }
+
+    /// The gravest of what is wrong with an active key.
+    fn active(key: &KeyRecord, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
+        let noted = |class, word, note: String| Self { class, word, note: Some(note).filter(|note| !note.is_empty()) };
+        if key.must_be_replaced(now) {
+            return noted("bad", "Replace now", "Sent unencrypted".to_owned());
+        }
+        if let Some(refused) = &key.only_refused {
+            return noted("bad", "Only refusals", refused.fields.join(", "));
+        }
+        if key.is_refused_more(now) {
+            return noted("warn", "Often refused", "More than usual".to_owned());
+        }
+        if key.is_silent(now) {
+            return noted("warn", "Silent", "Longer than usual".to_owned());
+        }
+        let too_long = age.filter(|age| key.exceeds(*age, now)).map(|age| format!("Works longer than {age}"));
+        noted("active", "Active", too_long.unwrap_or_default())
+    }
+}
+
+impl Expires {
+    fn new(key: &KeyRecord, now: OffsetDateTime) -> Self {
+        match (key.status(now), key.expires_at) {
+            (KeyStatus::Revoked(_), _) => Self::Over,
+            (_, None) => Self::Never,
+            (status, Some(at)) if status.is_active() && at - now <= EXPIRES_SOON => Self::Soon(relative(at)),
+            (_, Some(at)) => Self::At(last_day(at)),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Finds the pairs among all patients of a register. Only patients that share a birth date, telephone, email address or
+//! street are compared, so that the work grows with the register and not with its square.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::ids::PatientId;
+use crate::pairs::compare::{PairRank, Resemblance, compare};
+use crate::pairs::folded::FoldedPatient;
+
+/// The most patients that are all compared with one another: a large family, and not everyone born on 1 January or the
+/// residents of a nursing home. These are compared if they share a name, too.
+const GROUP_MAX: usize = 100;
+/// Number of patients with a first name from which on it is taken for a name, and not for a typing error.
+const USUAL_NAME_MIN: usize = 3;
+
+/// Two patients that may be one person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The patients, the one with the smaller id first.
+    pub ids: [PatientId; 2],
+    /// On which side of the line they are.
+    pub rank: PairRank,
+    /// Everything that they have in common, and the name in which they differ.
+    pub reasons: Vec<Resemblance>,
+}
+
+/// The pairs of a register.
+#[derive(Debug)]
+pub struct PairSearch {
+    /// High ranks first, then by the ids.
+    pub pairs: Vec<Pair>,
+    /// Number of groups that are too large to be compared: more patients with one name and one telephone than a person
+    /// can have records, for example.
+    pub skipped_groups: usize,
+}
+
+/// Finds the pairs among these patients.
+#[must_use]
+pub fn search_pairs(patients: &[FoldedPatient]) -> PairSearch {
+    let mut counts = HashMap::new();
+    for patient in patients {
+        *counts.entry(patient.first.letters.as_str()).or_insert(0_usize) += 1;
+    }
+    let usual_names = counts.into_iter().filter(|(_, count)| *count >= USUAL_NAME_MIN).map(|(name, _)| name).collect();
+    let mut search = Search { usual_names, found: HashSet::new(), pairs: Vec::new(), skipped_groups: 0 };
+    let born = |patient: &FoldedPatient| patient.birth_date.map(|date| key(&date));
+    let street = |patient: &FoldedPatient| patient.street.as_ref().map(key);
+    let email = |patient: &FoldedPatient| patient.email.as_ref().map(key);
+    search.by(patients, &born);
+    search.by(patients, &|patient| Some(key(&patient.phone)));
+    search.by(patients, &email);
+    search.by(patients, &street);
+    let Search { mut pairs, skipped_groups, .. } = search;
+    pairs.sort_by_key(|pair| (pair.rank, pair.ids));
+    PairSearch { pairs, skipped_groups }
+}
+
+/// A digest of what patients have in common. If two differ and have one digest, they are only compared in vain.
+fn key(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+struct Search<'a> {
+    usual_names: HashSet<&'a str>,
+    /// Ids of the pairs, which several groups can have.
+    found: HashSet<[PatientId; 2]>,
+    pairs: Vec<Pair>,
+    skipped_groups: usize,
+}
+
+impl<'a> Search<'a> {
+    /// Compares patients with one key, and in a large group those who share a name, too.
+    fn by(&mut self, patients: &'a [FoldedPatient], shared: &dyn Fn(&FoldedPatient) -> Option<u64>) {
+        for group in groups(patients.iter(), shared) {
+            if group.len() <= GROUP_MAX {
+                self.compare_all(&group);
+                continue;
+            }
+            let by_first = groups(group.iter().copied(), &|patient| Some(key(&patient.first.letters)));
+            let by_last = groups(group.iter().copied(), &|patient| Some(key(&patient.last.letters)));
+            for part in by_first.into_iter().chain(by_last) {
+                if part.len() <= GROUP_MAX {
+                    self.compare_all(&part);
+                } else {
+                    self.skipped_groups += 1;
+                }
+            }
+        }
+    }
+
+    fn compare_all(&mut self, group: &[&FoldedPatient]) {
+        for (at, one) in group.iter().enumerate() {
+            for other in group.iter().skip(at + 1) {
+                if let Some((rank, reasons)) = compare(one, other, &self.usual_names) {
+                    let mut ids = [one.id, other.id];
+                    ids.sort();
+                    if self.found.insert(ids) {
+                        self.pairs.push(Pair { ids, rank, reasons });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Patients with the same key, where there are several.
+fn groups<'a>(
+    patients: impl Iterator<Item = &'a FoldedPatient>,
+    shared: &dyn Fn(&FoldedPatient) -> Option<u64>,
+) -> Vec<Vec<&'a FoldedPatient>> {
+    let mut groups = HashMap::<u64, Vec<_>>::new();
+    for patient in patients {
+        if let Some(key) = shared(patient) {
+            groups.entry(key).or_default().push(patient);
+        }
+    }
+    groups.into_values().filter(|group| group.len() > 1).collect()
+}

@@ -1,0 +1,109 @@
+//! Which field people mean by a header, to propose mappings. Nothing is imported by it.
+
+use intake_domain::Field;
+
+use crate::arguments::{Held, Mapping, NAMES};
+
+/// Columns that the service adds to a patient and `intake export` writes beside the fields. No column of that name is
+/// imported.
+pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdentified", "createdAt", "updatedAt"];
+
+/// Headers of columns that hold both names, in lower case and without anything but letters and digits.
+const BOTH_NAMES: [&str; 8] =
+    ["name", "fullname", "patient", "patientname", "client", "clientname", "customer", "customername"];
+
+/// A mapping for each header that is no field. A column whose field an earlier one holds is left out, and so is one
+/// that nobody can name.
+pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
+    let given_for = |header: &str| given.iter().find(|mapping| mapping.header == header);
+    let known = |header: &str| given_for(header).map(|mapping| mapping.held).or(Field::named(header).map(Held::Field));
+    let mut taken: Vec<Held> = headers.iter().filter_map(|header| known(header)).collect();
+    let is_one_name = |held: Held| [Field::FirstName, Field::LastName].map(Held::Field).contains(&held);
+    let has_one_name = headers.iter().filter_map(|header| known(header).or(meant(header))).any(is_one_name);
+    let mut suggested: Vec<Mapping> = Vec::new();
+    for header in headers.iter().filter(|header| known(header).is_none() && !OF_THE_REGISTER.contains(header)) {
+        let is_free = |held: &Held| {
+            Field::ALL.iter().all(|field| !held.holds(*field) || !taken.iter().any(|held| held.holds(*field)))
+        };
+        let meant = meant(header).filter(|held| *held != Held::Names || !has_one_name);
+        let held = meant.filter(is_free).unwrap_or(Held::Nothing);
+        taken.push(held);
+        if !suggested.iter().any(|mapping| mapping.header == **header) {
+            suggested.push(Mapping { header: (*header).to_owned(), held });
+        }
+    }
+    suggested
+}
+
+/// The content of a column with this header, as people name it.
+pub(crate) fn meant(header: &str) -> Option<Held> {
+    // Such as "Date of birth (dd/mm/yyyy)".
+    let header = header.split(['(', '[']).next().unwrap_or_default();
+    let field = Field::known_as(header).map(Held::Field);
+    let plain = || header.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
+    field.or_else(|| BOTH_NAMES.contains(&plain().collect::<String>().as_str()).then_some(Held::Names))
+}
+
+/// The mappings as options, quoted for a shell.
+pub(crate) fn options(mappings: &[Mapping]) -> String {
+    let options = mappings.iter().map(|Mapping { header, held }| {
+        let name = match held {
+            Held::Nothing => "",
+            Held::Field(field) => field.name(),
+            Held::Names => NAMES,
+        };
+        format!("--map {}", quoted(&format!("{header}={name}")))
+    });
+    options.collect::<Vec<_>>().join(" ")
+}
+
+/// The text as a shell takes it for one word.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+=./,:@%".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_as_people_write_them_and_each_field_has_one_column() {
+        let headers = [
+            "Given name",
+            "SURNAME",
+            "Mobile",
+            "Home phone",
+            "D.O.B.",
+            "E-mail",
+            "Street",
+            "Address line 2",
+            "State",
+            "Status",
+            "phoneNumber",
+            "It's",
+            "",
+        ];
+        assert_eq!(
+            options(&suggested(&headers[..10], &[])),
+            "--map 'Given name=firstName' --map SURNAME=lastName --map Mobile=phoneNumber --map 'Home phone=' \
+             --map D.O.B.=dateOfBirth --map E-mail=email --map Street=addressLine1 --map 'Address line 2=addressLine2' \
+             --map State=state --map Status="
+        );
+        assert_eq!(options(&suggested(&headers[10..], &[])), r"--map 'It'\''s=' --map =");
+        assert_eq!(options(&suggested(&["Mobile", "phoneNumber"], &[])), "--map Mobile=");
+        assert_eq!(
+            options(&suggested(&["Name", "Date of birth (dd/mm/yyyy)"], &[])),
+            "--map Name=firstName+lastName --map 'Date of birth (dd/mm/yyyy)=dateOfBirth'"
+        );
+        let given = [Mapping { header: "Born".to_owned(), held: Held::Nothing }];
+        assert_eq!(options(&suggested(&["Born", "Name"], &given)), "--map Name=firstName+lastName");
+        let separate = ["Client", "Given name", "Surname"];
+        let expected = "--map Client= --map 'Given name=firstName' --map Surname=lastName";
+        assert_eq!(options(&suggested(&separate, &[])), expected);
+    }
+}

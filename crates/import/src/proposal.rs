@@ -1,0 +1,253 @@
+//! The options that bring in the most rows of a file without guessing. Reads the file several times, and sends nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{Write as _, stderr, stdout};
+
+use anyhow::Context;
+use intake_domain::Field;
+use intake_domain::conversions::{Conversion, is_placeholder, trimmed};
+
+use crate::arguments::{Arguments, Held, Setting};
+use crate::check::Checker;
+use crate::columns::Texts;
+use crate::convert::How;
+use crate::counted::counted;
+use crate::date_forms::DateForms;
+use crate::headers::{meant, options, quoted, suggested};
+use crate::rows::Rows;
+use crate::suspicions::LOOK;
+use crate::tally::Tally;
+
+/// Characters between cells that are tried where the given one does not fit.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// Options, and what they would do.
+pub(crate) struct Proposal {
+    arguments: Arguments,
+    /// Columns that hold something and are left out.
+    left_out: Vec<String>,
+    dates: Vec<String>,
+    trial: Trial,
+}
+
+/// Outcome of a check with some options.
+#[derive(Default)]
+struct Trial {
+    rows: u64,
+    valid: u64,
+    /// Ways in which values of valid rows were changed.
+    used: Vec<(Field, How)>,
+    changes: Tally,
+    /// For each change the first row, the value before it and the one that is sent.
+    examples: BTreeMap<String, (u64, String, Option<String>)>,
+    faults: Tally,
+    suspicions: Tally,
+}
+
+impl Proposal {
+    pub(crate) fn make(arguments: &Arguments) -> anyhow::Result<Self> {
+        let mut arguments = arguments.clone();
+        let Some(header) = header(&mut arguments)? else { return Self::with_columns(&arguments, &[]) };
+        let header: Vec<_> = header.iter().map(String::as_str).collect();
+        let given = arguments.map.len();
+        arguments.map.extend(suggested(&header, &arguments.map));
+        let mut best = Self::with_columns(&arguments, &header)?;
+        // Another column may hold the same field, and more of it: a mobile number instead of one at home.
+        for left_out in given..arguments.map.len() {
+            let mut other = best.arguments.map.clone();
+            let Some(Held::Field(field)) = other.get(left_out).and_then(|mapping| meant(&mapping.header)) else {
+                continue;
+            };
+            for mapping in other.iter_mut().skip(given).filter(|mapping| mapping.held.holds(field)) {
+                mapping.held = Held::Nothing;
+            }
+            if let Some(mapping) = other.get_mut(left_out) {
+                mapping.held = Held::Field(field);
+            }
+            let other = Arguments { map: other, ..arguments.clone() };
+            match Self::with_columns(&other, &header) {
+                Ok(other) if other.trial.valid > best.trial.valid => best = other,
+                // The column may be of a field that a header names exactly.
+                _ => {}
+            }
+        }
+        Ok(best)
+    }
+
+    /// The best options for these columns.
+    fn with_columns(arguments: &Arguments, header: &[&str]) -> anyhow::Result<Self> {
+        let (words, forms) = evidence(arguments)?;
+        let mut proposed = arguments.clone();
+        proposed.empty.extend(words.into_iter().filter(|word| !arguments.empty.contains(word)));
+        proposed.date_format.extend(forms.proved().into_iter().filter(|form| !arguments.date_format.contains(form)));
+        let all = Arguments {
+            trim: true,
+            one_line: true,
+            plain_quotes: true,
+            australian_phones: true,
+            australian_places: true,
+            drop_invalid: Field::ALL.iter().copied().filter(|field| !field.definition().is_required).collect(),
+            ..proposed.clone()
+        };
+        let used = Trial::run(&all)?.used;
+        let is_used = |wanted: &[How]| used.iter().any(|(_, how)| wanted.contains(how));
+        proposed.trim |= is_used(&[How::Trimmed, How::Blanked]);
+        proposed.one_line |= is_used(&[How::Joined]);
+        proposed.plain_quotes |= is_used(&[How::Unquoted]);
+        proposed.australian_phones |= is_used(&[How::PhoneRewritten]);
+        proposed.australian_places |= is_used(&[How::PlaceRewritten]);
+        let dropped =
+            |field: &Field| used.iter().any(|(dropped, how)| dropped == field && matches!(how, How::Dropped(_)));
+        proposed.drop_invalid = all
+            .drop_invalid
+            .into_iter()
+            .filter(|field| arguments.drop_invalid.contains(field) || dropped(field))
+            .collect();
+        let is_left_out = |header: &&&str| {
+            proposed.map.iter().any(|mapping| mapping.header == **header && mapping.held == Held::Nothing)
+        };
+        let left_out = header.iter().filter(is_left_out).map(|header| format!("{header:?}")).collect();
+        Ok(Self { trial: Trial::run(&proposed)?, left_out, dates: forms.notes(), arguments: proposed })
+    }
+
+    /// Prints the options as the last line of standard output, and the rest on standard error.
+    pub(crate) fn print(&self) -> anyhow::Result<()> {
+        let Trial { rows, valid, changes, examples, faults, suspicions, .. } = &self.trial;
+        let mut text = format!(
+            "{}: {valid} would arrive, {} stay refused; nothing was sent\n",
+            counted(*rows, "row"),
+            rows - valid
+        );
+        if !self.left_out.is_empty() {
+            writeln!(text, "columns left out: {}", self.left_out.join(", "))?;
+        }
+        let examples = examples.iter().map(|(change, (row, before, after))| {
+            let after = after.as_ref().map_or("nothing".to_owned(), |after| format!("{after:?}"));
+            format!("  row {row}: {} {before:?} becomes {after}", change.split(':').next().unwrap_or_default())
+        });
+        let examples: Vec<_> = examples.collect();
+        let dates: Vec<_> = self.dates.iter().map(|note| format!("  {note}")).collect();
+        let titled =
+            |title: &str, lines: &[String]| (!lines.is_empty()).then(|| format!("{title}:\n{}", lines.join("\n")));
+        let sections = [
+            changes.section("changed by the options", 1),
+            titled("for example", &examples),
+            titled("dates", &dates),
+            faults.section("refused, by reason", 1),
+            suspicions.section(LOOK, 1),
+        ];
+        for section in sections.into_iter().flatten() {
+            writeln!(text, "{section}")?;
+        }
+        let (file, options) = (self.arguments.file.to_string_lossy(), self.options());
+        writeln!(text, "the command that checks each row with these options, and then the options alone:")?;
+        let told = write!(stderr(), "{text}");
+        let command = format!("intake-import {} --check --report check.csv", quoted(&file));
+        writeln!(stdout(), "{command} {options}\n{options}").context("the options cannot be printed")?;
+        told.context("standard error cannot be written")
+    }
+
+    /// The options as a shell takes them.
+    fn options(&self) -> String {
+        let Arguments { delimiter, sheet, map, empty, date_format, set, drop_invalid, .. } = &self.arguments;
+        let mut words = Vec::new();
+        let mut with = |option: &str, value: &str| words.push(format!("{option} {}", quoted(value)));
+        match delimiter {
+            b',' => {}
+            b'\t' => with("--delimiter", "\\t"),
+            other => with("--delimiter", &char::from(*other).to_string()),
+        }
+        sheet.iter().for_each(|sheet| with("--sheet", sheet));
+        empty.iter().for_each(|word| with("--empty", word));
+        date_format.iter().for_each(|form| with("--date-format", form.as_str()));
+        set.iter().for_each(|Setting { field, value }| with("--set", &format!("{}={value}", field.name())));
+        if !drop_invalid.is_empty() {
+            with("--drop-invalid", &drop_invalid.iter().map(|field| field.name()).collect::<Vec<_>>().join(","));
+        }
+        let flags = [
+            (self.arguments.trim, "--trim"),
+            (self.arguments.one_line, "--one-line"),
+            (self.arguments.plain_quotes, "--plain-quotes"),
+            (self.arguments.australian_phones, "--australian-phones"),
+            (self.arguments.australian_places, "--australian-places"),
+        ];
+        words.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.to_owned()));
+        words.extend(Some(options(map)).filter(|maps| !maps.is_empty()));
+        words.join(" ")
+    }
+}
+
+/// The header, with the delimiter that fits it; none in JSON lines.
+fn header(arguments: &mut Arguments) -> anyhow::Result<Option<Vec<String>>> {
+    let found = Rows::header(arguments);
+    if matches!(&found, Ok(Some(header)) if header.len() < 2) || found.is_err() {
+        for delimiter in DELIMITERS {
+            let other = Arguments { delimiter, ..arguments.clone() };
+            if let Ok(Some(header)) = Rows::header(&other)
+                && header.len() > 1
+            {
+                *arguments = other;
+                return Ok(Some(header));
+            }
+        }
+    }
+    found
+}
+
+/// The words of the file that stand for no value, and the forms of its dates.
+fn evidence(arguments: &Arguments) -> anyhow::Result<(BTreeSet<String>, DateForms)> {
+    let (mut words, mut forms) = (BTreeSet::new(), DateForms::new());
+    let mut rows = Rows::of(arguments)?;
+    while let Some(row) = rows.next()? {
+        let Ok(texts) = row.texts else { continue };
+        for &field in Field::ALL {
+            let Some(text) = &texts[field] else { continue };
+            let text = if let Conversion::Converted(text) = trimmed(text) { text } else { text.clone() };
+            if field == Field::DateOfBirth {
+                forms.note(row.number, &text);
+            }
+            if !text.is_empty() && is_placeholder(&text) {
+                words.insert(text);
+            }
+        }
+    }
+    Ok((words, forms))
+}
+
+impl Trial {
+    fn run(arguments: &Arguments) -> anyhow::Result<Self> {
+        let (mut trial, mut rows, mut checker) =
+            (Self::default(), Rows::of(arguments)?, Checker::new(arguments, None)?);
+        while let Some(row) = rows.next()? {
+            let before = row.texts.as_ref().ok().cloned();
+            let (tag, after) = checker.check(row);
+            trial.rows += 1;
+            let (after, before) = match (after, before) {
+                (Ok(after), Some(before)) => (after, before),
+                (Err(faults), _) => {
+                    trial.faults.count(tag.row, faults);
+                    continue;
+                }
+                (Ok(_), None) => continue,
+            };
+            trial.valid += 1;
+            trial.changes.count(tag.row, &tag.changes);
+            for suspicion in &tag.suspicions {
+                trial.suspicions.count_rows(tag.row, suspicion.rows(), &suspicion.with_remedy());
+            }
+            for change in &tag.changes {
+                if !trial.used.contains(&(change.field, change.how)) {
+                    trial.used.push((change.field, change.how));
+                    let text = |texts: &Texts| texts[change.field].clone();
+                    let (before, after) = (text(&before), text(&after));
+                    if before != after {
+                        let example = (tag.row, before.unwrap_or_default(), after);
+                        trial.examples.entry(change.to_string()).or_insert(example);
+                    }
+                }
+            }
+        }
+        Ok(trial)
+    }
+}

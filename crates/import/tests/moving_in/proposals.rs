@@ -1,0 +1,78 @@
+//! The program proposes options, and guesses nothing.
+
+use crate::import::Import;
+
+const REST: &str = "+61491570006,1985-12-10";
+
+#[test]
+fn the_order_of_day_and_month_is_proposed_only_where_the_file_proves_it() {
+    let import = Import::start();
+    let write = |dates: &[&str]| {
+        let rows: String = dates.iter().map(|date| format!("Ada,Lovelace,+61491570006,{date}\n")).collect();
+        import.write("patients.csv", format!("firstName,lastName,phoneNumber,dateOfBirth\n{rows}"));
+        import.propose("patients.csv")
+    };
+    let (options, said) = write(&["3/4/1985", "4/13/1985"]);
+    assert_eq!(options, ["--date-format", "M/D/YYYY"]);
+    assert!(said.contains("  M/D/YYYY is proved: row 3\n"), "{said}");
+    let (options, said) = write(&["3/4/1985", "4/5/1985", "1985-12-10"]);
+    assert_eq!(options, [""; 0]);
+    assert!(said.starts_with("3 rows: 1 would arrive, 2 stay refused; nothing was sent\n"), "{said}");
+    assert!(said.contains("nothing proves D/M/YYYY or M/D/YYYY (rows 2, 3)"), "{said}");
+    let (options, said) = write(&["3/4/85", "31385"]);
+    assert_eq!(options, [""; 0]);
+    assert!(
+        said.contains("years of two digits (row 2)") && said.contains("numbers instead of dates (row 3)"),
+        "{said}"
+    );
+    assert_eq!(import.patients(), 0);
+}
+
+#[test]
+fn delimiter_columns_and_words_are_found() {
+    let import = Import::start();
+    import.write(
+        "patients.csv",
+        "Client;Home phone;Mobile;Date of birth (dd/mm/yyyy);Status;\"It's \"\"so\"\"\"\n\
+         Ada Lovelace;n/a;+61491570006;1985-12-10;active;x\n\
+         \"Hopper, Grace\";;0491 570 156;13.4.1986;active;\n\
+         Alan van Turing;(02) 5550 1234;;1985-12-10;active;\n",
+    );
+    let (options, said) = import.propose("patients.csv");
+    let expected = [
+        "--delimiter",
+        ";",
+        "--date-format",
+        "D.M.YYYY",
+        "--australian-phones",
+        "--map",
+        "Client=firstName+lastName",
+        "--map",
+        "Home phone=",
+        "--map",
+        "Mobile=phoneNumber",
+        "--map",
+        "Date of birth (dd/mm/yyyy)=dateOfBirth",
+        "--map",
+        "Status=",
+        "--map",
+        "It's \"so\"=",
+    ];
+    assert_eq!(options, expected);
+    assert!(said.starts_with("3 rows: 2 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
+    assert!(said.contains("columns left out: \"Home phone\", \"Status\", \"It's \\\"so\\\"\"\n"), "{said}");
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let (said, _) = import.fail("patients.csv", &options);
+    assert!(said.starts_with("3 rows: 2 created, 0 created before, 1 refused\n"), "{said}");
+
+    import.write(
+        "good.jsonl",
+        format!(
+            "{{\"firstName\":\"Ada\",\"lastName\":\"Lovelace\",{}}}\n",
+            "\"phoneNumber\":\"0491 570 006\",\"dateOfBirth\":\"1985-12-10\""
+        ),
+    );
+    assert_eq!(import.propose("good.jsonl").0, ["--australian-phones"]);
+    import.write("good.csv", format!("firstName,lastName,phoneNumber,dateOfBirth\nAda,Lovelace,{REST}\n"));
+    assert_eq!(import.propose("good.csv").0, [""; 0]);
+}

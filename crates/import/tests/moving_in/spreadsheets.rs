@@ -1,0 +1,100 @@
+//! Spreadsheets are read as they are.
+
+use time::macros::date;
+
+use crate::import::Import;
+use crate::sheets::{Cell, texts, write_ods, write_xlsx};
+
+const HEADER: [&str; 5] = ["firstName", "lastName", "phoneNumber", "dateOfBirth", "postcode"];
+
+fn row(first_name: &str, phone: Cell, born: Cell) -> Vec<Cell> {
+    [texts(&[first_name, "Lovelace"]), vec![phone, born, Cell::Number(3053.0)]].concat()
+}
+
+#[test]
+fn cells_are_read_as_people_see_them() {
+    let import = Import::start();
+    let day = || Cell::Day(date!(1985 - 12 - 10));
+    let phone = || Cell::Text("+61491570006".to_owned());
+    let rows = vec![
+        Vec::new(),
+        texts(&HEADER),
+        row("Ada", phone(), day()),
+        row("Zoë", Cell::Number(61_491_570_006.0), day()),
+        Vec::new(),
+        row("Grace", Cell::TenDigits(491_570_156.0), day()),
+        row("Alan", Cell::Formula, day()),
+        row("Ida", Cell::Error, day()),
+        row("Li", phone(), Cell::Day(date!(1900 - 01 - 15))),
+        row("Kim", phone(), day()),
+    ];
+    let sheets = [("Patients", rows), ("Notes", Vec::new())];
+    write_xlsx(&import.path("patients.xlsx"), &sheets, &["A10:B10"]);
+    let (said, errors) = import.fail("patients.xlsx", &["--australian-phones"]);
+    assert!(said.starts_with("7 rows: 3 created, 0 created before, 4 refused\n"), "{said}");
+    assert_eq!(
+        errors,
+        "row 7: phoneNumber is a formula without a value: open the file in a spreadsheet program and save it\n\
+         row 8: phoneNumber is an error of the spreadsheet, such as #N/A\n\
+         row 9: dateOfBirth is a time, or a day before March 1900, which spreadsheets count wrongly: write it as text\n\
+         row 10: firstName is in a merged cell: unmerge it\n"
+    );
+    assert_eq!(import.texts("phone_number"), ["+61491570006", "+61491570006", "+61491570156"]);
+    assert_eq!(import.texts("date_of_birth"), ["1985-12-10"; 3]);
+    assert_eq!(import.texts("postcode"), ["3053"; 3]);
+
+    write_ods(&import.path("patients.ods"), &sheets);
+    let (said, errors) = import.fail("patients.ods", &["--australian-phones", "--run", "second"]);
+    // Only Excel shows zeros by a format, and an OpenDocument file has the day itself.
+    assert!(said.starts_with("7 rows: 5 created, 0 created before, 2 refused\n"), "{said}");
+    assert!(errors.contains("row 7: phoneNumber is a formula without a value"), "{errors}");
+    assert!(errors.contains("row 8: phoneNumber: E.164 format is required"), "{errors}");
+}
+
+#[test]
+fn a_workbook_that_cannot_be_read_says_why() {
+    let import = Import::start();
+    let rows =
+        || vec![texts(&HEADER), row("Ada", Cell::Text("+61491570006".to_owned()), Cell::Day(date!(1985 - 12 - 10)))];
+    write_xlsx(&import.path("two.xlsx"), &[("2025", rows()), ("2026 \"new\"", rows()), ("Empty", Vec::new())], &[]);
+    write_ods(&import.path("two.ods"), &[("2025", rows()), ("2026", rows())]);
+    write_xlsx(&import.path("empty.xlsx"), &[("Empty", Vec::new())], &[]);
+    write_xlsx(
+        &import.path("formula.xlsx"),
+        &[("Patients", vec![vec![Cell::Text("a".to_owned()), Cell::Formula]])],
+        &[],
+    );
+    for name in ["old.xls", "no.xlsx", "no.ods"] {
+        import.write(name, "PK");
+    }
+    import.write("patients.csv", "firstName\n");
+    for (file, more, reason) in [
+        (
+            "two.xlsx",
+            &[][..],
+            "two.xlsx: it has several sheets with content: name one of \"2025\", \"2026 \\\"new\\\"\" with --sheet\n",
+        ),
+        ("two.ods", &[], "two.ods: it has several sheets with content: name one of \"2025\", \"2026\" with --sheet\n"),
+        ("two.ods", &["--sheet", "2024"], "two.ods: it has no sheet \"2024\": its sheets are \"2025\", \"2026\"\n"),
+        ("two.xlsx", &["--sheet", "Empty"], "two.xlsx: the sheet is empty\n"),
+        ("empty.xlsx", &[], "empty.xlsx: the file is empty\n"),
+        (
+            "formula.xlsx",
+            &[],
+            "formula.xlsx: the header, row 1: a cell is a formula without a value: open the file in a spreadsheet program and save it\n",
+        ),
+        ("old.xls", &[], "old.xls: it is of an old Excel: open it in a spreadsheet program and save it as .xlsx\n"),
+        ("no.xlsx", &[], "no.xlsx: it cannot be read as a spreadsheet: "),
+        ("no.ods", &[], "no.ods: it cannot be read as a spreadsheet: "),
+        ("patients.csv", &["--sheet", "2025"], "patients.csv: --sheet is for .xlsx and .ods files\n"),
+    ] {
+        let (said, errors) = import.fail(file, more);
+        assert_eq!(said, "");
+        assert!(errors.starts_with(&format!("intake-import: {reason}")), "{file}: {errors}");
+    }
+    assert!(import.run("two.xlsx", &["--sheet", "2025"]).starts_with("1 row: 1 created"));
+    assert!(
+        import.run("two.ods", &["--sheet", "2026"]).starts_with("1 row: 0 created, 1 created before"),
+        "the same row"
+    );
+}

@@ -1,0 +1,203 @@
+//! `intake deliver`: gives each patient and each erasure of an organisation to a target, at least once and in the order
+//! of each patient. The token of the feed is kept when the target has taken everything before it.
+
+mod event;
+mod folder;
+mod monitor;
+mod register;
+mod target;
+mod window;
+mod workers;
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use intake_domain::{Change, FeedScope, FeedToken, PatientId, timestamp};
+use intake_edge as edge;
+use serde::Serialize;
+
+use crate::commands::deliver::folder::{Folder, Status};
+use crate::commands::deliver::register::Register;
+use crate::commands::deliver::target::{Secrets, Target};
+use crate::commands::deliver::workers::{PAUSES, Stopped, Workers};
+use crate::commands::output::{print, print_result};
+use crate::export::Stop;
+use crate::export::reading::{Reading, Receiver};
+use crate::export::standard_error::say;
+use crate::export::state::{Begun, State};
+use crate::settings::arguments::Output;
+use crate::settings::configuration::Configuration;
+use crate::settings::deliver_command::{DeliverAction, DeliverArguments, TargetArguments};
+
+/// Between two records of the state.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(arguments: &DeliverArguments, configuration: &Configuration) -> anyhow::Result<()> {
+    match &arguments.action {
+        None => deliver(arguments, configuration),
+        Some(DeliverAction::Status { state, output }) => print_status(&Folder::open(state)?, output),
+        Some(DeliverAction::Retry { state }) => {
+            let count = Folder::open(state)?.retry()?;
+            print(&format!("{count} refused events will be sent again by the delivery that runs, or by its next run"))
+        }
+        Some(DeliverAction::Test { target }) => print(&open(target, false)?.try_out()?),
+    }
+}
+
+fn open(arguments: &TargetArguments, is_thin: bool) -> anyhow::Result<Target> {
+    let address = arguments.to.as_deref().context("--to is missing")?;
+    let address = address.parse().map_err(|why: String| anyhow!("--to: {why}"))?;
+    let secrets = Secrets::read(arguments.secrets.as_deref(), arguments.headers.as_deref())?;
+    Target::new(address, is_thin, secrets, Duration::from_secs(arguments.timeout.into()))
+}
+
+fn deliver(arguments: &DeliverArguments, configuration: &Configuration) -> anyhow::Result<()> {
+    let target = open(&arguments.target, arguments.thin)?;
+    let folder = Folder::create(arguments.state.as_deref().context("--state is missing")?)?;
+    let Some(lock) = folder.lock()? else { bail!("--state: another delivery uses this folder") };
+    let to = arguments.target.to.clone().unwrap_or_default();
+    let status = folder.status()?.unwrap_or_else(|| Status { to: to.clone(), ..Status::default() });
+    if status.to != to {
+        bail!("--state: this folder belongs to the target {}: another target needs another folder", status.to);
+    }
+    let (since, state) = State::open(Some(&folder.part("token")), None)?;
+    let organisation_id = arguments.organisation.context("--organisation is missing")?;
+    let scope = FeedScope { organisation_id, key_id: None };
+    let stop = Stop::listen()?;
+    let probes =
+        arguments.monitor.map(|address| TcpListener::bind(address).with_context(|| format!("--monitor: {address}")));
+    let probes = probes.transpose()?;
+    let (stop_workers, position) = (stop.clone(), state.clone());
+    let delivery = |feed| {
+        let register = Register::new(feed, scope);
+        let count = arguments.in_flight;
+        let workers = Workers::start(count, target, folder, &status, register, stop_workers, PAUSES)?;
+        probes.map_or(Ok(()), |listener| monitor::serve(listener, workers.shared()))?;
+        Ok(Delivery { workers, status, position, span: None, written_at: None, _lock: lock })
+    };
+    let stopped = |result: anyhow::Result<()>| match result {
+        Err(error) if error.is::<Stopped>() => Ok(()),
+        result => result,
+    };
+    let reading = Reading::open(configuration, scope, (since, state), Some(stop), delivery);
+    stopped(reading.and_then(|mut reading| {
+        let token = reading.run(true)?;
+        reading.keep(token)
+    }))
+}
+
+/// The receiver of a feed that hands events to the workers.
+struct Delivery {
+    workers: Workers,
+    status: Status,
+    position: State,
+    /// Begin and end of the span.
+    span: Option<(Option<FeedToken>, FeedToken)>,
+    written_at: Option<Instant>,
+    /// Held for as long as events are delivered.
+    _lock: File,
+}
+
+impl Delivery {
+    /// Records the state, and says on standard error when the target begins or ends to take nothing.
+    fn note(&mut self, is_up_to_date: bool) -> anyhow::Result<()> {
+        let shared = self.workers.shared();
+        let fault = shared.fault();
+        if fault != self.status.fault {
+            say(&match &fault {
+                Some(why) => format!("nothing is delivered at present, trying again: {why}"),
+                None => "delivering again".to_owned(),
+            })?;
+        } else if self.written_at.is_some_and(|at| at.elapsed() < STATUS_INTERVAL) {
+            return Ok(());
+        }
+        self.status.fault = fault;
+        (self.status.delivered, self.status.erased) = (shared.delivered(), shared.erased());
+        if is_up_to_date {
+            let now = edge::now();
+            shared.note_up_to_date(now);
+            self.status.up_to_date_at = Some(timestamp(now));
+        }
+        self.written_at = Some(Instant::now());
+        if let (Some((since, until)), Some(after)) = (self.span, shared.after()) {
+            self.position.keep_part(since, Begun { until, after })?;
+        }
+        shared.folder.set_status(&self.status)
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        while !self.workers.is_done()? {
+            self.note(false)?;
+        }
+        Ok(())
+    }
+}
+
+impl Receiver for Delivery {
+    fn start_span(&mut self, since: Option<FeedToken>, until: FeedToken, after: Option<PatientId>) {
+        self.span = Some((since, until));
+        self.workers.start_span(after);
+    }
+
+    fn write(&mut self, change: &Change) -> anyhow::Result<()> {
+        self.workers.write(change)?;
+        self.note(false)
+    }
+
+    fn end_batch(&mut self, _: FeedToken) -> anyhow::Result<()> {
+        self.finish()?;
+        // The token of its end takes the place.
+        self.span = None;
+        self.note(true)
+    }
+
+    fn is_stream(&self) -> bool {
+        true
+    }
+
+    /// Sends again what an operator has asked for.
+    fn idle(&mut self) -> anyhow::Result<()> {
+        let again = self.workers.shared().folder.again()?;
+        let sent: Vec<_> = again.iter().map(|event| (event.id, event.is_erased)).collect();
+        again.into_iter().try_for_each(|event| self.workers.take(event))?;
+        self.finish()?;
+        let folder = &self.workers.shared().folder;
+        sent.into_iter().try_for_each(|(id, is_erased)| folder.sent_again(id, is_erased))?;
+        self.note(true)
+    }
+
+    fn tell(&self, _: FeedToken) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// The state as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    is_running: bool,
+    refused: usize,
+}
+
+/// Prints the state; fails where an operator has to act.
+fn print_status(folder: &Folder, output: &Output) -> anyhow::Result<()> {
+    let status = folder.status()?.context("nothing was delivered yet")?;
+    let (is_running, refused) = (folder.is_locked()?, folder.refused()?);
+    let Status { to, up_to_date_at, delivered, erased, fault } = &status;
+    let (up_to_date, why) = (up_to_date_at.as_deref().unwrap_or("never"), fault.as_deref().unwrap_or("none"));
+    let text = format!(
+        "{to}\n  up to date: {up_to_date}\n  patients: {delivered}, erasures: {erased}\n  refused: {refused}\n  fault: {why}"
+    );
+    let shown = serde_json::to_value(Shown { status: &status, is_running, refused })?;
+    print_result(output, &shown, &text)?;
+    match (is_running, &status.fault, refused) {
+        (false, ..) => bail!("no delivery runs"),
+        (_, Some(why), _) => bail!("nothing is delivered at present: {why}"),
+        (.., 1..) => bail!("the target refused {refused} events: see {}", folder.part("refused").display()),
+        _ => Ok(()),
+    }
+}

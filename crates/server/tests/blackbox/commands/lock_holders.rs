@@ -1,0 +1,235 @@
+//! No command waits without a word: it names who holds the lock that it needs, and how to end that, and what it did not
+//! do is not done later. On a cluster the holder may come in through another node than the command.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use diesel::connection::SimpleConnection;
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use intake_domain::Environment;
+use intake_test_support::processes::send as signal;
+use intake_test_support::{Clinic, HeldRow, ServiceBuilder, TestDatabase, patient, wait_for_end};
+
+use crate::fixtures::{TestApp, between, service, wait_until_idle};
+
+/// Capacity of a pipe of Linux.
+const PIPE_SIZE: usize = 65_536;
+
+/// Runs the command while another program holds the lock, and gives what it complains of. It must change nothing, also
+/// not once the lock is free.
+fn complaint_while_held(database: &TestDatabase, mut holder: PgConnection, lock: &str, command: &str) -> String {
+    let clinic = Clinic::open(&database.service, Environment::Development);
+    let organisation = clinic.organisation.to_string();
+    HeldRow::insert(&database.owner, clinic.organisation, "held", &patient()).unwrap().commit().unwrap();
+    let id = &database.texts("SELECT id::text FROM patients")[0];
+    let [key, paused] = [(); 2].map(|()| clinic.key().0.to_string());
+    let pause = format!("UPDATE api_keys SET paused_at = now() WHERE id = '{paused}'");
+    holder.batch_execute(&pause).unwrap();
+    let before = changeable(database);
+    let hold = format!("SET application_name = 'a repair'; BEGIN; LOCK TABLE {lock}");
+    holder.batch_execute(&hold).unwrap();
+    let words = command.split(' ').map(|word| match word {
+        "ORGANISATION" => &organisation,
+        "PATIENT" => id,
+        "KEY" => &key,
+        "PAUSED" => &paused,
+        word => word,
+    });
+    let output = words.fold(service(database), ServiceBuilder::argument).run();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{lock}, {command}: {said}");
+    holder.batch_execute("ROLLBACK").unwrap();
+    wait_until_idle(database);
+    assert_eq!(changeable(database), before, "{lock}, {command}");
+    said
+}
+
+/// The rows that commands and pages change.
+fn changeable(database: &TestDatabase) -> Vec<String> {
+    let tables = ["organisations", "api_keys", "invitations", "audit_entries"];
+    tables
+        .iter()
+        .flat_map(|table| database.texts(&format!("SELECT held::text FROM {table} AS held ORDER BY 1")))
+        .collect()
+}
+
+/// A transaction that has done everything but its entry in the audit log waits for this one.
+const ENTRIES: &str = "audit_entries IN SHARE MODE";
+
+const COMMANDS: [(&str, &str); 26] = [
+    ("patients", "restored"),
+    ("audit_entries", "restored"),
+    ("organisations", "restored"),
+    ("environment_stamp", "restored"),
+    ("api_keys", "restored --revoke-keys"),
+    ("organisations", "organisation create --name Front"),
+    (ENTRIES, "organisation create --name Front"),
+    ("organisations", "organisation rename ORGANISATION --name Front"),
+    (ENTRIES, "organisation rename ORGANISATION --name Front"),
+    ("organisations", "organisation suspend ORGANISATION"),
+    ("organisations", "organisation close ORGANISATION"),
+    ("organisations", "organisation erase ORGANISATION"),
+    ("__diesel_schema_migrations", "migrate"),
+    ("__diesel_schema_migrations", "migrate --check"),
+    ("audit_entries", "patient show --organisation ORGANISATION --patient PATIENT"),
+    ("organisations", "key create --organisation ORGANISATION --name Front"),
+    (ENTRIES, "key create --organisation ORGANISATION --name Front"),
+    ("api_keys", "key replace KEY"),
+    (ENTRIES, "key replace KEY"),
+    (ENTRIES, "key replace KEY --leaked"),
+    ("api_keys", "key revoke KEY"),
+    ("api_keys", "key pause KEY"),
+    ("api_keys", "key resume PAUSED"),
+    (ENTRIES, "key resume PAUSED"),
+    ("api_keys", "key networks KEY --allow 203.0.113.7"),
+    ("invitations", "member invite --organisation ORGANISATION --email ada@clinic.example"),
+];
+
+#[test]
+fn a_command_names_what_it_waited_for() {
+    std::thread::scope(|scope| {
+        let run = |(lock, command)| {
+            scope.spawn(move || {
+                let database = TestDatabase::on_one_server();
+                (lock, command, complaint_while_held(&database, database.connect(), lock, command))
+            })
+        };
+        for running in COMMANDS.map(run) {
+            let (lock, command, said) = running.join().unwrap();
+            assert_is_named(&said, &format!("{lock}, {command}"));
+        }
+    });
+}
+
+#[track_caller]
+fn assert_is_named(said: &str, what: &str) {
+    assert!(said.contains("pg_terminate_backend(") && said.contains("\"a repair\""), "{what}: {said}");
+}
+
+/// A session of the owner that comes in through this node.
+fn session_on(database: &TestDatabase, node: usize) -> PgConnection {
+    PgConnection::establish(database.citus().owner_at(node, database.name()).expose()).unwrap()
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_command_names_what_it_waited_for_on_another_node() {
+    for (lock, command) in COMMANDS {
+        let database = TestDatabase::new();
+        let said = complaint_while_held(&database, session_on(&database, 2), lock, command);
+        assert_is_named(&said, &format!("{lock}, {command}"));
+    }
+}
+
+/// Runs commands that wait for the key that this session holds.
+fn wait_in_a_queue(app: &TestApp, mut holder: PgConnection) {
+    let key = app.clinic.key().0.to_string();
+    let hold = format!("SET application_name = 'a repair'; BEGIN; UPDATE api_keys SET note = note WHERE id = '{key}'");
+    holder.batch_execute(&hold).unwrap();
+    let pause = || service(&app.database).argument("key").argument("pause").argument(&key).run();
+    let said = std::thread::scope(|scope| {
+        let all = [(); 3].map(|()| scope.spawn(pause));
+        all.map(|running| {
+            let output = running.join().unwrap();
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+            assert_is_named(&said, "a row");
+            assert_eq!(said.matches("pg_terminate_backend(").count(), 1, "{said}");
+            said
+        })
+    });
+    assert_eq!(app.database.count("api_keys WHERE paused_at IS NOT NULL"), 0);
+    // It says what works.
+    let [said, ..] = said;
+    app.database.connect().batch_execute(&format!("SELECT {}", between(&said, "with SELECT ", ";"))).unwrap();
+    assert!(pause().status.success());
+}
+
+/// The head of the queue, not the commands that wait behind it.
+#[test]
+fn a_command_that_waits_in_a_queue_names_its_head() {
+    let app = TestApp::on_one_server(|builder| builder);
+    wait_in_a_queue(&app, app.database.connect());
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_command_that_waits_in_a_queue_names_its_head_on_whichever_node() {
+    let app = TestApp::start();
+    for node in 0..app.database.citus().nodes() {
+        wait_in_a_queue(&app, session_on(&app.database, node));
+        app.database.connect().batch_execute("UPDATE api_keys SET paused_at = NULL").unwrap();
+    }
+}
+
+/// Tries to change things on their pages while this session holds their rows.
+fn be_refused_by_pages(app: &TestApp, mut holder: PgConnection) {
+    let member = app.member("ada@clinic.example");
+    let [key, paused] = [(); 2].map(|()| app.clinic.key().0.to_string());
+    let path = |key: &str, change: &str| format!("/settings/api-keys/{key}/{change}");
+    assert_eq!(member.confirm(&path(&paused, "pause")).status, 303);
+    let before = changeable(&app.database);
+    let hold = "SET application_name = 'a repair'; BEGIN;
+        UPDATE organisations SET name = name; UPDATE api_keys SET note = note";
+    holder.batch_execute(hold).unwrap();
+    let id = "018f0000-0000-7000-8000-000000000000";
+    let pages = [
+        ("/settings/api-keys".to_owned(), format!("id={id}&name=Front&expires=")),
+        (path(&key, "replace"), format!("id={id}&ends_after=now&lasts=same&expires=")),
+        (path(&key, "revoke"), String::new()),
+        (path(&paused, "resume"), String::new()),
+        ("/settings/policies/key-age".to_owned(), "days=90".to_owned()),
+    ];
+    for (page, form) in &pages {
+        let refused = member.post(page, form);
+        let text = refused.text();
+        assert_eq!(refused.status, 503, "{page}: {text}");
+        for part in ["nothing was changed", "a repair", "pg_terminate_backend("] {
+            assert!(text.contains(part), "{page}, {part}: {text}");
+        }
+    }
+    holder.batch_execute("ROLLBACK").unwrap();
+    wait_until_idle(&app.database);
+    assert_eq!(changeable(&app.database), before);
+    for (page, form) in &pages {
+        assert!([200, 303].contains(&member.post(page, form).status), "{page}");
+    }
+}
+
+#[test]
+fn a_change_that_a_page_has_refused_because_of_a_lock_is_not_made_later() {
+    let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "3s"));
+    be_refused_by_pages(&app, app.database.connect());
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_change_that_a_page_has_refused_because_of_a_lock_on_a_worker_is_not_made_later() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "3s"));
+    be_refused_by_pages(&app, session_on(&app.database, 2));
+}
+
+/// A program that reads the stream finds the tokens there, and may never look at what is said beside it.
+#[test]
+fn a_followed_export_does_not_wait_for_a_reader_of_its_messages() {
+    let app = TestApp::start();
+    let (_unread, mut messages) = std::io::pipe().unwrap();
+    messages.write_all(&[b'\n'; PIPE_SIZE]).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_intake"));
+    command.args(["export", "--follow", "--format", "jsonl", "--organisation", &app.clinic.organisation.to_string()]);
+    command.env("DATABASE_URL", app.database.owner.expose()).env("INTAKE_DURABILITY", "none");
+    let mut child = command.stdout(Stdio::piped()).stderr(messages).spawn().unwrap();
+    let (sender, lines) = channel();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    for _ in 0..3 {
+        let created = app.create(&patient()).json()["data"]["id"].as_str().unwrap().to_owned();
+        let is_it = |line: String| line.contains(&created);
+        while !is_it(lines.recv_timeout(Duration::from_secs(60)).expect("the stream goes on")) {}
+    }
+    signal("TERM", &child.id().to_string());
+    assert!(wait_for_end(&mut child).success());
+}
