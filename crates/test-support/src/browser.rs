@@ -100,6 +100,26 @@ impl Browser {
         }
     }
 
+    /// Waits until this script gives this value. A browser shows a page before it sets the focus.
+    #[track_caller]
+    pub fn wait_until(&self, script: &str, expected: impl Into<Value>) {
+        let (started, expected) = (Instant::now(), expected.into());
+        loop {
+            let value = self.run(script);
+            if value == expected {
+                return;
+            }
+            assert!(started.elapsed() < TIMEOUT, "{script}: {value} and never {expected}, at {}", self.url());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until the element with this `id` has the focus.
+    #[track_caller]
+    pub fn wait_for_focus(&self, id: &str) {
+        self.wait_until("return document.activeElement.id", id);
+    }
+
     /// The field with this label.
     #[must_use]
     #[track_caller]

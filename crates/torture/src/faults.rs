@@ -21,6 +21,8 @@ const FULL: (u64, u64) = (300, 1_500);
 const DATABASE_CUTS: (u64, u64) = (150_000, 8_000);
 /// Bytes of answers between two cuts: a few answers.
 const ANSWER_CUTS: u64 = 6_000;
+/// Number of patients that a control lets be acknowledged before it loses some.
+const TO_LOSE: u64 = 20;
 /// In this many tries a control must lose something.
 pub(crate) const CONTROL_TRIES: u64 = 10;
 
@@ -140,7 +142,7 @@ impl Run<'_> {
         let server = PostgresServer::prepare(&self.folder.join("control-kill"), Durability::None)?;
         for time in 0..CONTROL_TRIES {
             let (_, found) = self.run_fault(&server, &format!("control_kill_{time}"), |fault| {
-                std::thread::sleep(fault.random.milliseconds(200, 400));
+                wait_for(fault.journal, TO_LOSE);
                 server.kill()?;
                 server.restart()?;
                 Ok(1)
@@ -160,7 +162,7 @@ impl Run<'_> {
             let server = PostgresServer::prepare(disk.path(), Durability::None)?;
             let mut everything = None;
             let played = self.run_fault(&server, &name, |fault| {
-                std::thread::sleep(Duration::from_millis(500));
+                wait_for(fault.journal, TO_LOSE);
                 disk.cut_power()?;
                 if let Err(error) = server.restart() {
                     everything = Some((fault.journal.acknowledged(), error));

@@ -125,7 +125,7 @@ fn a_renamed_key_and_its_note_are_in_the_audit_log() {
         browser.fill("Name", "\u{200B}");
         browser.press("Save name");
         browser.wait_for("The name must not be blank.");
-        assert_eq!(browser.run("return document.activeElement.id"), "name");
+        browser.wait_for_focus("name");
         browser.fill("Name", "Reception <1>");
         browser.press("Save name");
         browser.wait_for("Renamed to “Reception <1>”.");

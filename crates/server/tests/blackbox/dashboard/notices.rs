@@ -95,7 +95,7 @@ fn the_notice_is_in_sight_has_the_focus_and_is_shown_once() {
         browser.wait_for("Your name was changed.");
         let focused = "const one = document.activeElement; const place = one.getBoundingClientRect();
             return [one.classList.contains('notice'), place.top >= 0 && place.bottom <= innerHeight]";
-        assert_eq!(browser.run(focused), serde_json::json!([true, true]));
+        browser.wait_until(focused, serde_json::json!([true, true]));
         browser.reload();
         browser.wait_for("Countess");
         assert!(!browser.text().contains("Your name was changed."), "once");

@@ -34,7 +34,7 @@ fn signing_in_leads_to_the_page_that_was_asked_for() {
     browser.press("Sign in");
     browser.wait_for("Email or password is wrong");
     assert_eq!(browser.value("Email"), "ada@clinic.example");
-    assert_eq!(browser.run("return document.activeElement.id"), "password");
+    browser.wait_for_focus("password");
     browser.fill("Password", PASSWORD);
     browser.press("Sign in");
     browser.wait_for("No API keys yet.");
@@ -211,7 +211,7 @@ fn the_first_wrong_field_has_the_focus() {
         browser.fill("Name", "\u{200B}");
         browser.press("Create key");
         browser.wait_for("The name must not be blank.");
-        assert_eq!(browser.run("return document.activeElement.id"), "name");
+        browser.wait_for_focus("name");
     }
 }
 

@@ -42,14 +42,14 @@ fn a_refused_form_says_so_in_its_title_and_lists_several_faults_first() {
         browser.press("Create key");
         browser.wait_for("Check 2 fields:");
         assert_eq!(browser.run("return document.title"), "Error: Create API key · intake");
-        assert_eq!(browser.run("return document.activeElement.role"), "alert");
+        browser.wait_until("return document.activeElement.role", "alert");
         browser.press("The name must not be blank.");
-        assert_eq!(browser.run("return document.activeElement.id"), "name");
+        browser.wait_for_focus("name");
         browser.fill("Name", "Desk");
         browser.press("Create key");
         browser.wait_for("Check the networks");
         assert!(!browser.text().contains("Check 2 fields"), "one fault is beside its field");
-        assert_eq!(browser.run("return document.activeElement.id"), "networks");
+        browser.wait_for_focus("networks");
         assert_eq!(browser.run("return document.title"), "Error: Create API key · intake");
     });
 }

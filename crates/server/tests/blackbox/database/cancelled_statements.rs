@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use intake_infra::SERVICE_ROLE;
-use intake_test_support::{Response, create_request, patient};
+use intake_test_support::{Response, create_request, patient, wait_for};
 
 use crate::fixtures::TestApp;
 
@@ -90,6 +90,9 @@ fn a_role_with_too_little_time_for_a_statement_fails_no_request() {
          WHERE datname = current_database() AND usename = '{SERVICE_ROLE}'"
     );
     app.database.connect().batch_execute(&limit).unwrap();
-    assert_no_failure(&create_for_a_time(&app));
-    assert!(app.service.output().contains("statement timeout"), "{}", app.service.output());
+    // On a busy machine it may take a while to be connected again.
+    wait_for("a statement that took too long", || {
+        assert_no_failure(&create_for_a_time(&app));
+        app.service.output().contains("statement timeout")
+    });
 }
