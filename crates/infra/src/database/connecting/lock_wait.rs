@@ -105,16 +105,20 @@ pub(crate) fn with_lock_patience<T, E: From<diesel::result::Error>>(
     loop {
         let look = Look::begin(url, pid, patience.limit);
         let done = work(connection);
+        let ended_at = Instant::now();
         look.stop();
         let error = match done {
             Ok(done) => return Ok(done),
             Err(error) => error,
         };
         tries_left = tries_left.saturating_sub(1);
-        match look.end() {
-            None => return Err(Undone::Failed(error)),
+        let seen = look.end();
+        // A look that began while the statement waited for a lock has seen what held it.
+        let is_known = ended_at.saturating_duration_since(seen.looked_at) < patience.limit;
+        match seen.holders {
             Some(holders) if tries_left == 0 => return Err(Undone::Locked(holders)),
-            Some(_) => sleep(patience.pause),
+            None if tries_left == 0 || is_known => return Err(Undone::Failed(error)),
+            _ => sleep(patience.pause),
         }
     }
 }
@@ -125,7 +129,15 @@ pub(crate) fn with_lock_patience<T, E: From<diesel::result::Error>>(
 pub(crate) struct Look {
     /// None: it is over. While this is locked nobody ends a wait.
     going_on: Arc<Mutex<Option<Sender<()>>>>,
-    found: std::io::Result<JoinHandle<Option<LockHolders>>>,
+    seen: std::io::Result<JoinHandle<Seen>>,
+}
+
+/// What was seen while a session did its work.
+pub(crate) struct Seen {
+    /// What held the lock for which it waited last. None: it waited for none while somebody looked.
+    pub(crate) holders: Option<LockHolders>,
+    /// Beginning of the last look that was answered.
+    looked_at: Instant,
 }
 
 impl Look {
@@ -134,20 +146,23 @@ impl Look {
         let going_on = Arc::new(Mutex::new(Some(sender)));
         let url = url.clone();
         let ending = Arc::clone(&going_on);
+        let mut seen = Seen { holders: None, looked_at: Instant::now() };
         let look = move || {
-            let (mut connection, mut found) = (None, None);
-            let mut unhindered_at = Instant::now();
+            let mut connection = None;
+            let mut unhindered_at = seen.looked_at;
             while is_over.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 let looked_at = Instant::now();
                 if connection.is_none() {
                     connection = connect(&url);
                 }
                 let Some(connection) = &mut connection else { continue };
-                match holders(connection, pid) {
-                    // Kept by a look that comes after the wait has timed out and before the work has ended.
-                    Ok(holders) if holders.0.is_empty() => unhindered_at = looked_at,
-                    Ok(holders) => found = Some(holders),
-                    Err(_) => continue,
+                let Ok(holders) = holders(connection, pid) else { continue };
+                seen.looked_at = looked_at;
+                if holders.0.is_empty() {
+                    // Those of before are kept: the wait may have timed out before the work has ended.
+                    unhindered_at = looked_at;
+                } else {
+                    seen.holders = Some(holders);
                 }
                 if unhindered_at.elapsed() > limit {
                     let going_on = ending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,15 +173,16 @@ impl Look {
                     }
                 }
             }
-            found
+            seen
         };
-        Self { going_on, found: Builder::new().name("lock-look".into()).spawn(look) }
+        Self { going_on, seen: Builder::new().name("lock-look".into()).spawn(look) }
     }
 
-    /// Returns what held the lock for which the session waited last. None: it waited for none.
-    pub(crate) fn end(self) -> Option<LockHolders> {
+    /// Returns what was seen.
+    pub(crate) fn end(self) -> Seen {
         self.stop();
-        self.found.ok()?.join().ok()?
+        let seen = self.seen.ok().and_then(|look| look.join().ok());
+        seen.unwrap_or_else(|| Seen { holders: None, looked_at: Instant::now() })
     }
 
     /// Ends no wait of the session from here on.

@@ -47,7 +47,7 @@ pub(crate) fn within<T>(
         // A connection on which this fails does nothing more.
         drop(connection.batch_execute(&lock_timeout(LOCK_TIMEOUT)));
     }
-    done.map_err(|error| match look.end().filter(|_| failure(&error) == Failure::Unknown) {
+    done.map_err(|error| match look.end().holders.filter(|_| failure(&error) == Failure::Unknown) {
         Some(holders) => Undone::Locked(holders),
         None => Undone::Failed(error),
     })
