@@ -3,12 +3,13 @@
 
 use std::sync::LazyLock;
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, Scope, web};
 use askama::Template;
 
 use crate::docs::{markdown, outline};
 use crate::page::error::PageError;
+use crate::page::router::Pages;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Onlooker;
 
@@ -36,8 +37,8 @@ static GUIDE: LazyLock<Guide> = LazyLock::new(|| {
 });
 
 /// Adds the page.
-pub(crate) fn routes(pages: Scope) -> Scope {
-    pages.route("/help", web::get().to(help))
+pub(crate) fn routes(pages: Pages) -> Pages {
+    pages.get("/help", help)
 }
 
 async fn help(onlooker: Option<Onlooker>) -> Result<HttpResponse, PageError> {

@@ -22,7 +22,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::middleware::{Next, from_fn};
 use actix_web::web::ServiceConfig;
-use actix_web::{Error, HttpRequest, HttpResponse, Scope, web};
+use actix_web::{Error, Scope, web};
 use intake_domain::{
     AuditLog, KeyActivity, KeyFormat, PasskeyStore, PasswordHasher, Passwords, RelyingParty, SessionStore, Signatures,
 };
@@ -40,6 +40,7 @@ use page::base_url::{Authority, BaseUrl};
 use page::error::PageError;
 use page::part::Shared;
 use page::refusal_records::RefusalRecords;
+use page::router::Pages;
 use page::sent_text::FORM_MAX;
 use page::throttle::Throttle;
 use page::{assets, guard};
@@ -158,11 +159,11 @@ fn pages() -> Scope {
         help::routes,
         docs::routes,
     ];
-    let pages = web::scope("")
-        .app_data(form)
-        .route("/sign-in/provider/return", web::get().to(single_sign_on::come_back))
-        .route("/assets/{name}", web::get().to(assets::asset));
-    folders.into_iter().fold(pages, |pages, routes| routes(pages)).default_service(web::to(not_found))
+    let pages = Pages::default()
+        .get("/sign-in/provider/return", single_sign_on::come_back)
+        .get("/assets/{name}", assets::asset);
+    let pages = folders.into_iter().fold(pages, |pages, routes| routes(pages));
+    pages.add_to(web::scope("").app_data(form))
 }
 
 /// Serves HEAD like GET. The body is left out where answers are written.
@@ -174,11 +175,4 @@ async fn head_as_get(
         request.head_mut().method = Method::GET;
     }
     next.call(request).await
-}
-
-/// Answers browsers with a page, and other programs with the API's error.
-async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpResponse {
-    let accept = request.headers().get(actix_web::http::header::ACCEPT).and_then(|value| value.to_str().ok());
-    let is_page = accept.is_some_and(|accept| accept.contains("text/html")) && !request.path().starts_with("/api/");
-    if is_page { HttpResponse::from_error(PageError::NotFound) } else { intake_http::not_found(request, payload).await }
 }

@@ -10,6 +10,7 @@ mod envelope;
 mod failure_log;
 mod hsts;
 mod log_pace;
+mod methods;
 mod metrics;
 mod misplaced_key;
 mod openapi;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use actix_web::guard::{Any, Get, Head};
 use actix_web::http::{Method, header};
 use actix_web::web::{Data, ServiceConfig};
-use actix_web::{HttpRequest, HttpResponse, Resource, web};
+use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 use intake_domain::{KeyActivity, KeyFormat, OwnKeyStore, PatientRegister};
 
 pub use answer_note::{Cause, Note};
@@ -39,6 +40,7 @@ pub use document::Document;
 pub use envelope::{Immutable, RequestId, envelope, note_progress};
 pub use hsts::Hsts;
 pub use log_pace::LogPace;
+pub use methods::Methods;
 pub use metrics::write_metrics;
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::within_limits;
@@ -104,29 +106,30 @@ impl Api {
 }
 
 fn routes(application: &mut ServiceConfig) {
-    let operation = |path: &str| {
-        web::resource(path)
-            .route(web::method(Method::OPTIONS).to(|| options(problem::POST_ONLY)))
-            .default_service(web::to(|request, payload| refuse(Problem::PostOnly, request, payload)))
-    };
-    let reading = || web::route().guard(Any(Get()).or(Head()));
+    let create = |path| resource(path, Methods::Post);
+    let read = |path, route: Route| resource(path, Methods::Get).route(route.guard(Any(Get()).or(Head())));
     application
-        .service(operation("/api/v1/patients").route(web::post().to(create::create)))
-        .service(operation("/api/v1/patients/validate").route(web::post().to(create::validate)))
-        .service(get_only("/api/v1/key").route(reading().to(own_key::key)))
-        .service(get_only("/api/v1/key/days/{date}").route(reading().to(own_key::day)))
-        .service(get_only("/api/v1/key/refusals").route(reading().to(own_key::refusals)))
-        .service(get_only("/api/v1/key/quality").route(reading().to(own_key::quality)))
-        .service(get_only("/api/v1/openapi.json").route(reading().to(openapi::document)))
+        .service(create("/api/v1/patients").route(web::post().to(create::create)))
+        .service(create("/api/v1/patients/validate").route(web::post().to(create::validate)))
+        .service(read("/api/v1/key", web::to(own_key::key)))
+        .service(read("/api/v1/key/days/{date}", web::to(own_key::day)))
+        .service(read("/api/v1/key/refusals", web::to(own_key::refusals)))
+        .service(read("/api/v1/key/quality", web::to(own_key::quality)))
+        .service(read("/api/v1/openapi.json", web::to(openapi::document)))
         // For targets that are no path, such as that of `OPTIONS *`.
         .default_service(web::to(not_found));
 }
 
-/// The answers of a document to other methods than GET and HEAD.
-pub fn get_only(path: &str) -> Resource {
+/// A path that answers OPTIONS. The answer to every method that no route is added for is 405.
+pub fn resource(path: &str, methods: Methods) -> Resource {
     web::resource(path)
-        .route(web::method(Method::OPTIONS).to(|| options(problem::GET_ONLY)))
-        .default_service(web::to(|request, payload| refuse(Problem::GetOnly, request, payload)))
+        .route(web::method(Method::OPTIONS).to(move || options(methods)))
+        .default_service(web::to(move |request, payload| wrong_method(methods, request, payload)))
+}
+
+/// The answer to methods that a path does not take.
+pub async fn wrong_method(methods: Methods, request: HttpRequest, payload: web::Payload) -> HttpResponse {
+    refuse(Problem::WrongMethod(methods), request, payload).await
 }
 
 /// The answer for paths that do not exist.
@@ -134,8 +137,8 @@ pub async fn not_found(request: HttpRequest, payload: web::Payload) -> HttpRespo
     refuse(Problem::NotFound, request, payload).await
 }
 
-async fn options(allowed: &'static str) -> HttpResponse {
-    HttpResponse::NoContent().insert_header((header::ALLOW, allowed)).finish()
+async fn options(methods: Methods) -> HttpResponse {
+    HttpResponse::NoContent().insert_header((header::ALLOW, methods.allow())).finish()
 }
 
 async fn refuse(problem: Problem, request: HttpRequest, payload: web::Payload) -> HttpResponse {

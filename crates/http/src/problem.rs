@@ -15,12 +15,9 @@ use intake_domain::{
 use serde::Serialize;
 
 use crate::answer_note::{Cause, Note};
+use crate::methods::Methods;
 use crate::misplaced_key::MisplacedKey;
 
-/// Methods of the operations on patients.
-pub(crate) const POST_ONLY: &str = "POST, OPTIONS";
-/// Methods of what is read.
-pub(crate) const GET_ONLY: &str = "GET, HEAD, OPTIONS";
 const CHALLENGE: &str = r#"Bearer realm="intake""#;
 /// The header's name in the path of a fault.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
@@ -35,10 +32,8 @@ pub(crate) enum Problem {
     NotHttps,
     /// Nothing is at this path.
     NotFound,
-    /// The path takes POST requests.
-    PostOnly,
-    /// The path takes GET requests.
-    GetOnly,
+    /// The path takes other methods: these.
+    WrongMethod(Methods),
     /// No key was sent where it belongs, and perhaps one elsewhere.
     NoKey(Option<MisplacedKey>),
     /// A text that is no key of this service.
@@ -164,7 +159,7 @@ impl Problem {
         use RefusalReason as Reason;
 
         let (refusal, key_fault, cause) = match self {
-            Self::NotFound | Self::PostOnly | Self::GetOnly => (None, None, None),
+            Self::NotFound | Self::WrongMethod(_) => (None, None, None),
             Self::NoKey(_) => (None, Some("missing"), None),
             Self::MalformedKey(MalformedKey::Shape) => (None, Some("malformed"), None),
             Self::MalformedKey(MalformedKey::OtherEnvironment) => (None, Some("other-environment"), None),
@@ -197,7 +192,7 @@ impl Problem {
         match self {
             Self::Malformed(_) | Self::AfterConnectionClose => "400-bad-request",
             Self::NoKey(_) | Self::MalformedKey(_) | Self::KeyRefused(_) => "401-unauthorized",
-            Self::NotFound | Self::PostOnly | Self::GetOnly => "every-status-404-405",
+            Self::NotFound | Self::WrongMethod(_) => "every-status-404-405",
             Self::BodyTooSlow | Self::HeadTooSlow => "every-status-408",
             Self::Erased => "every-status-410",
             Self::ContentTooLarge => "every-status-413",
@@ -224,12 +219,7 @@ impl Problem {
         match self {
             Self::NotHttps => (StatusCode::UPGRADE_REQUIRED, "Upgrade Required", "Requests must use HTTPS"),
             Self::NotFound => (StatusCode::NOT_FOUND, "Not Found", "No such path"),
-            Self::PostOnly => {
-                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path accepts only POST requests")
-            }
-            Self::GetOnly => {
-                (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", "This path accepts only GET and HEAD requests")
-            }
+            Self::WrongMethod(methods) => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed", methods.detail()),
             Self::NoKey(_) | Self::MalformedKey(_) | Self::KeyRefused(_) => unauthorised,
             Self::RateExceeded(_) => {
                 (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests", "The API key's rate limit is exceeded")
@@ -281,11 +271,8 @@ impl Problem {
                 // actix-http adds the fitting Connection header by itself.
                 response.insert_header((header::UPGRADE, "TLS/1.2, HTTP/1.1"));
             }
-            Self::PostOnly => {
-                response.insert_header((header::ALLOW, POST_ONLY));
-            }
-            Self::GetOnly => {
-                response.insert_header((header::ALLOW, GET_ONLY));
+            Self::WrongMethod(methods) => {
+                response.insert_header((header::ALLOW, methods.allow()));
             }
             Self::NoKey(None) => {
                 response.insert_header((header::WWW_AUTHENTICATE, CHALLENGE));

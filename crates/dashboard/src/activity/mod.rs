@@ -5,11 +5,9 @@ mod entry;
 mod filter;
 mod page;
 
-use actix_web::{Scope, web};
+use crate::page::router::Pages;
 
 /// Adds the page and its file.
-pub(crate) fn routes(pages: Scope) -> Scope {
-    pages
-        .route("/settings/activity", web::get().to(page::page))
-        .route("/settings/activity.csv", web::get().to(csv::download))
+pub(crate) fn routes(pages: Pages) -> Pages {
+    pages.get("/settings/activity", page::page).get("/settings/activity.csv", csv::download)
 }

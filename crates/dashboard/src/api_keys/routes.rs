@@ -1,31 +1,30 @@
 //! The routes of Settings → API keys.
 
-use actix_web::{Scope, web};
-
 use crate::api_keys::{create, created, first_steps, list, networks, note, pause, rename, replace, revoke, usage};
+use crate::page::router::Pages;
 
 /// Adds the pages.
-pub(crate) fn routes(pages: Scope) -> Scope {
+pub(crate) fn routes(pages: Pages) -> Pages {
     pages
-        .route("/", web::get().to(list::home))
-        .route("/settings", web::get().to(list::home))
-        .route("/settings/first-steps", web::post().to(first_steps::hide))
-        .route("/settings/api-keys", web::get().to(list::page))
-        .route("/settings/api-keys", web::post().to(create::create))
-        .route("/settings/api-keys/new", web::get().to(create::form))
-        .route("/settings/api-keys/{key}", web::get().to(usage::page))
-        .route("/settings/api-keys/{key}/first-use", web::get().to(created::first_use))
-        .route("/settings/api-keys/{key}/revoke", web::get().to(revoke::confirm))
-        .route("/settings/api-keys/{key}/revoke", web::post().to(revoke::revoke))
-        .route("/settings/api-keys/{key}/networks", web::get().to(networks::page))
-        .route("/settings/api-keys/{key}/networks", web::post().to(networks::save))
-        .route("/settings/api-keys/{key}/pause", web::get().to(pause::confirm))
-        .route("/settings/api-keys/{key}/pause", web::post().to(pause::pause))
-        .route("/settings/api-keys/{key}/resume", web::post().to(pause::resume))
-        .route("/settings/api-keys/{key}/rename", web::get().to(rename::page))
-        .route("/settings/api-keys/{key}/rename", web::post().to(rename::rename))
-        .route("/settings/api-keys/{key}/note", web::get().to(note::page))
-        .route("/settings/api-keys/{key}/note", web::post().to(note::write))
-        .route("/settings/api-keys/{key}/replace", web::get().to(replace::page))
-        .route("/settings/api-keys/{key}/replace", web::post().to(replace::submit))
+        .get("/", list::home)
+        .get("/settings", list::home)
+        .post("/settings/first-steps", first_steps::hide)
+        .get("/settings/api-keys", list::page)
+        .post("/settings/api-keys", create::create)
+        .get("/settings/api-keys/new", create::form)
+        .get("/settings/api-keys/{key}", usage::page)
+        .get("/settings/api-keys/{key}/first-use", created::first_use)
+        .get("/settings/api-keys/{key}/revoke", revoke::confirm)
+        .post("/settings/api-keys/{key}/revoke", revoke::revoke)
+        .get("/settings/api-keys/{key}/networks", networks::page)
+        .post("/settings/api-keys/{key}/networks", networks::save)
+        .get("/settings/api-keys/{key}/pause", pause::confirm)
+        .post("/settings/api-keys/{key}/pause", pause::pause)
+        .post("/settings/api-keys/{key}/resume", pause::resume)
+        .get("/settings/api-keys/{key}/rename", rename::page)
+        .post("/settings/api-keys/{key}/rename", rename::rename)
+        .get("/settings/api-keys/{key}/note", note::page)
+        .post("/settings/api-keys/{key}/note", note::write)
+        .get("/settings/api-keys/{key}/replace", replace::page)
+        .post("/settings/api-keys/{key}/replace", replace::submit)
 }

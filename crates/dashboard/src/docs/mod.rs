@@ -10,9 +10,9 @@ pub(crate) mod samples;
 
 use std::sync::{Arc, OnceLock};
 
+use actix_web::HttpResponse;
 use actix_web::http::header::IfNoneMatch;
-use actix_web::web::{self, Bytes, Header};
-use actix_web::{HttpResponse, Scope};
+use actix_web::web::{Bytes, Header};
 use askama::Template;
 use intake_domain::{Environment, KeyFormat};
 use intake_http::{Document, postman_collection, whole_example_patient};
@@ -20,6 +20,7 @@ use intake_http::{Document, postman_collection, whole_example_patient};
 use crate::page::compression::{self, Compressed};
 use crate::page::environment;
 use crate::page::part;
+use crate::page::router::Pages;
 use crate::page::shell::Shell;
 use crate::page::visitor::Onlooker;
 use files::{CHANGELOG, FILES, GUIDE, REFERENCE};
@@ -90,16 +91,13 @@ struct Bar {
 }
 
 /// Adds the page and its texts.
-pub(crate) fn routes(pages: Scope) -> Scope {
-    let pages = pages
-        .route("/docs", web::get().to(page))
-        .route("/docs.md", web::get().to(markdown))
-        .route("/docs/postman.json", web::get().to(collection))
-        .route("/docs/changes.atom", web::get().to(changes))
-        .route("/llms.txt", web::get().to(llms));
-    let paths = ["/docs", "/docs.md", "/docs/postman.json", "/docs/changes.atom", "/llms.txt"];
-    // Other methods than GET find these.
-    paths.into_iter().fold(pages, |pages, path| pages.service(intake_http::get_only(path)))
+pub(crate) fn routes(pages: Pages) -> Pages {
+    pages
+        .get("/docs", page)
+        .get("/docs.md", markdown)
+        .get("/docs/postman.json", collection)
+        .get("/docs/changes.atom", changes)
+        .get("/llms.txt", llms)
 }
 
 async fn page(

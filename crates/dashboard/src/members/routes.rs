@@ -1,34 +1,33 @@
 //! The routes of Settings → Members, and of joining.
 
-use actix_web::{Scope, web};
-
 use crate::members::{
     end_sessions, invitation, invitation_provider, invite, list, member, remove, reset_password, reset_second_factor,
     role, withdraw_invitation,
 };
+use crate::page::router::Pages;
 
 /// Adds the pages.
-pub(crate) fn routes(pages: Scope) -> Scope {
+pub(crate) fn routes(pages: Pages) -> Pages {
     pages
-        .route("/invitations/{token}", web::get().to(invitation::page))
-        .route("/invitations/{token}", web::post().to(invitation::submit))
-        .route("/invitations/{token}/provider", web::get().to(invitation_provider::begin))
-        .route("/settings/members", web::get().to(list::page))
-        .route("/settings/members/invite", web::get().to(invite::form))
-        .route("/settings/members/invite", web::post().to(invite::invite))
-        .route("/settings/members/{member}", web::get().to(member::page))
-        .route("/settings/members/{member}/end-sessions", web::get().to(end_sessions::ask))
-        .route("/settings/members/{member}/end-sessions", web::post().to(end_sessions::end))
-        .route("/settings/members/{member}/remove", web::get().to(remove::ask))
-        .route("/settings/members/{member}/remove", web::post().to(remove::remove))
-        .route("/settings/members/{member}/role", web::get().to(role::page))
-        .route("/settings/members/{member}/role", web::post().to(role::change))
-        .route("/settings/members/{member}/reset-password", web::get().to(reset_password::ask))
-        .route("/settings/members/{member}/reset-password", web::post().to(reset_password::create))
-        .route("/settings/members/{member}/reset-second-factor", web::get().to(reset_second_factor::ask))
-        .route("/settings/members/{member}/reset-second-factor", web::post().to(reset_second_factor::reset))
-        .route("/settings/members/invitations/{invitation}/resend", web::get().to(invite::ask_again))
-        .route("/settings/members/invitations/{invitation}/resend", web::post().to(invite::again))
-        .route("/settings/members/invitations/{invitation}/withdraw", web::get().to(withdraw_invitation::confirm))
-        .route("/settings/members/invitations/{invitation}/withdraw", web::post().to(withdraw_invitation::withdraw))
+        .get("/invitations/{token}", invitation::page)
+        .post("/invitations/{token}", invitation::submit)
+        .get("/invitations/{token}/provider", invitation_provider::begin)
+        .get("/settings/members", list::page)
+        .get("/settings/members/invite", invite::form)
+        .post("/settings/members/invite", invite::invite)
+        .get("/settings/members/{member}", member::page)
+        .get("/settings/members/{member}/end-sessions", end_sessions::ask)
+        .post("/settings/members/{member}/end-sessions", end_sessions::end)
+        .get("/settings/members/{member}/remove", remove::ask)
+        .post("/settings/members/{member}/remove", remove::remove)
+        .get("/settings/members/{member}/role", role::page)
+        .post("/settings/members/{member}/role", role::change)
+        .get("/settings/members/{member}/reset-password", reset_password::ask)
+        .post("/settings/members/{member}/reset-password", reset_password::create)
+        .get("/settings/members/{member}/reset-second-factor", reset_second_factor::ask)
+        .post("/settings/members/{member}/reset-second-factor", reset_second_factor::reset)
+        .get("/settings/members/invitations/{invitation}/resend", invite::ask_again)
+        .post("/settings/members/invitations/{invitation}/resend", invite::again)
+        .get("/settings/members/invitations/{invitation}/withdraw", withdraw_invitation::confirm)
+        .post("/settings/members/invitations/{invitation}/withdraw", withdraw_invitation::withdraw)
 }

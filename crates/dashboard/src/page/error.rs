@@ -1,11 +1,11 @@
 //! What can go wrong with a page, and the page that tells the reader what to do about it.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
+use actix_web::http::header::{ALLOW, LOCATION};
 use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
 use intake_domain::{HasherError, Source, StoreError};
-use intake_http::{Cause, Note};
+use intake_http::{Cause, Methods, Note};
 
 use crate::page::destination::Destination;
 use crate::page::message::Message;
@@ -39,6 +39,8 @@ pub(crate) enum PageError {
     AuditorsOnlyLook,
     /// There is nothing at this address, or nothing that this reader may see.
     NotFound,
+    /// The address takes other methods: these.
+    WrongMethod(Methods),
     /// The request to change something came from another site.
     CrossSite,
     /// The form does not come from a page of this session.
@@ -152,6 +154,9 @@ impl PageError {
                  changed. Ask an administrator at your organisation if you need access.",
             ),
             Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "We couldn't find that page."),
+            Self::WrongMethod(_) => {
+                (StatusCode::METHOD_NOT_ALLOWED, "This page can't be opened that way", "Open it from the menu again.")
+            }
             Self::CrossSite => {
                 (StatusCode::FORBIDDEN, "Request blocked", "Another site asked for this change, so it was not made.")
             }
@@ -276,10 +281,9 @@ impl ResponseError for PageError {
             Self::ConfirmFirst(next) => {
                 return response.insert_header((LOCATION, next.after("/settings/confirm"))).finish();
             }
-            Self::ChooseFirst(next) => {
-                return response.insert_header((LOCATION, next.after(CHOOSE))).finish();
-            }
+            Self::ChooseFirst(next) => return response.insert_header((LOCATION, next.after(CHOOSE))).finish(),
             Self::SecondFactorFirst => return response.insert_header((LOCATION, SECOND_FACTOR)).finish(),
+            Self::WrongMethod(methods) => drop(response.insert_header((ALLOW, methods.allow()))),
             Self::AlreadyQueued => drop(response.insert_header(("Retry-After", "1"))),
             Self::Full | Self::Unavailable(_) | Self::Locked(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}

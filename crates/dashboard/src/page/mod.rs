@@ -24,6 +24,7 @@ pub(crate) mod part;
 pub(crate) mod passwords;
 pub(crate) mod refusal_records;
 pub(crate) mod refused;
+pub(crate) mod router;
 pub(crate) mod sent_text;
 pub(crate) mod shell;
 pub(crate) mod throttle;

@@ -1,10 +1,12 @@
 //! What protects the dashboard: its cookie, its headers, its forms, and the walls between organisations. Without a
 //! browser, because an attacker does not keep to what a browser allows.
 
+use std::collections::BTreeMap;
+
 use intake_domain::KeyId;
 use intake_test_support::{request, wait_for};
 
-use crate::dashboard::pages::{PASSKEY_OF_EACH_MEMBER, fill, id_on_page, routes, walled_routes};
+use crate::dashboard::pages::{PASSKEY_OF_EACH_MEMBER, all_routes, fill, id_on_page, routes, walled_routes};
 use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
 
 /// A form with the fields of all forms. The password is not Ada's.
@@ -62,6 +64,50 @@ fn every_page_carries_the_policy() {
     }
     let page = ada.get("/settings/api-keys/new").text();
     assert!(!page.contains("style=") && !page.contains("<style") && !page.contains("onclick"), "nothing is inline");
+}
+
+#[test]
+fn every_path_refuses_other_methods_and_names_its_own() {
+    const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "get"];
+
+    let app = TestApp::start();
+    let client = app.service.client();
+    let document = client.send(&request("GET", "/api/v1/openapi.json", &[], b"")).json();
+    let operations = document["paths"].as_object().unwrap().iter().map(|(path, methods)| {
+        let method = if methods.get("post").is_some() { "POST" } else { "GET" };
+        (method, format!("/api/v1{path}"))
+    });
+    let mut paths = BTreeMap::<_, Vec<_>>::new();
+    for (method, path) in all_routes().into_iter().chain(operations) {
+        paths.entry(path).or_default().push(method);
+    }
+    assert!(paths.contains_key("/assets/{name}") && paths.contains_key("/api/v1/key"), "{paths:?}");
+    for (path, mut allowed) in paths {
+        if allowed.contains(&"GET") {
+            allowed.insert(1, "HEAD");
+        }
+        let allow = [&*allowed, &["OPTIONS"]].concat().join(", ");
+        let path = fill(&path, |_| "x".to_owned());
+        let asked = client.send(&request("OPTIONS", &path, &[], b""));
+        assert_eq!((asked.status, asked.header("allow")), (204, Some(&*allow)), "{path}");
+        let ask = |method, accept| {
+            let mut connection = client.connect();
+            connection.write(&request(method, &path, &[("Accept", accept)], b""));
+            if method == "HEAD" { connection.read_head() } else { connection.read() }
+        };
+        for method in METHODS.into_iter().filter(|method| !allowed.contains(method)) {
+            let (page, problem) = (ask(method, "text/html"), ask(method, "*/*"));
+            for refused in [&page, &problem] {
+                assert_eq!((refused.status, refused.header("allow")), (405, Some(&*allow)), "{method} {path}");
+            }
+            let types = [page, problem].map(|refused| refused.header("content-type").unwrap().to_owned());
+            let of_page = if path.starts_with("/api/") { "application/json" } else { "text/html; charset=utf-8" };
+            assert_eq!(types, [of_page, "application/json"], "{method} {path}");
+        }
+        if allowed.contains(&"HEAD") {
+            assert_eq!(ask("HEAD", "*/*").status, ask("GET", "*/*").status, "{path}");
+        }
+    }
 }
 
 #[test]

@@ -17,6 +17,13 @@ pub(crate) type Route = (&'static str, String);
 
 /// Every route of the dashboard but those of the assets, which are the same for everybody.
 pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = all_routes();
+    routes.retain(|(_, path)| !path.starts_with("/assets/"));
+    routes
+}
+
+/// Every route of the dashboard.
+pub(crate) fn all_routes() -> Vec<Route> {
     let mut routes = Vec::new();
     let mut folders = vec![Path::new(DECLARED_IN).to_owned()];
     while let Some(folder) = folders.pop() {
@@ -29,7 +36,6 @@ pub(crate) fn routes() -> Vec<Route> {
             }
         }
     }
-    routes.retain(|(_, path)| !path.starts_with("/assets/"));
     routes.sort();
     routes
 }
@@ -56,19 +62,15 @@ pub(crate) fn fill(path: &str, id: impl Fn(&str) -> String) -> String {
 }
 
 fn declared_in(source: &str) -> Vec<Route> {
-    for other in ["web::resource(", "#[get(", "#[post("] {
+    for other in ["web::resource(", ".route(\"", "#[get(", "#[post("] {
         assert!(!source.contains(other), "routes are declared with {other}..): read them here, too");
     }
-    let declarations = source.split(".route(").skip(1).map(|rest| {
-        let text: String = rest.chars().take(300).filter(|c| !c.is_whitespace()).collect();
-        let declared = text.strip_prefix('"').and_then(|text| text.split_once("\",web::"));
-        match declared.and_then(|(path, rest)| Some((rest.split_once("()")?.0, path.to_owned()))) {
-            Some(("get", path)) => ("GET", path),
-            Some(("post", path)) => ("POST", path),
-            _ => panic!("a route that is declared in another way: {text}"),
-        }
-    });
-    declarations.collect()
+    let source: String = source.chars().filter(|c| !c.is_whitespace()).collect();
+    let declared = |call, method| {
+        let calls = source.split(call).skip(1).map(move |rest| (method, rest.split_once('"').unwrap().0.to_owned()));
+        calls.filter(|(_, path)| path.starts_with('/')).collect::<Vec<_>>()
+    };
+    [declared(".get(\"", "GET"), declared(".post(\"", "POST")].concat()
 }
 
 /// State that must exist before a browser can see a page.
