@@ -4,12 +4,12 @@ use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::KeyActivity;
+use intake_domain::{KeyActivity, REPLAYED};
 use intake_edge as edge;
 
 use crate::api_keys::filter::{Filter, Selection};
 use crate::api_keys::first_steps::{FirstSteps, first_steps};
-use crate::api_keys::listed_key::{Expires, ListedKey, nested};
+use crate::api_keys::listed_key::{Expires, ListedKey, UNDIALLABLE, nested};
 use crate::api_keys::usage::first_day;
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
@@ -49,8 +49,8 @@ pub(crate) async fn page(
     let first_steps = first_steps(&request, &visitor, &found, members.as_ref()).await?;
     let selection = filter.selection(&found);
     let ids: Vec<_> = found.keys.iter().map(|key| key.id).collect();
-    let since = first_day(now);
-    let answers = activity.answers_by_key(visitor.organisation(), &ids, since).await?;
+    let (since, named) = (first_day(now), [REPLAYED, UNDIALLABLE.name()]);
+    let answers = activity.answers_by_key(visitor.organisation(), &ids, &named, since).await?;
     let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
         let answers = answers.get(&key.0.id).map_or(&[][..], Vec::as_slice);
         ListedKey::new(key, answers, since, visitor.signed_in.key_age_max, now)

@@ -2,11 +2,16 @@
 
 use std::collections::HashMap;
 
-use intake_domain::{AnswerCount, EXPIRES_SOON, KeyAge, KeyId, KeyRecord, KeyStatus};
+use intake_domain::{AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus};
 use time::{Date, OffsetDateTime};
 
 use crate::api_keys::sparkline::Sparkline;
+use crate::api_keys::usage::CREATED;
 use crate::page::moment::{Moment, last_day, relative};
+use crate::page::number::grouped;
+
+/// The doubt that the list shows: a patient whom nobody can call.
+pub(crate) const UNDIALLABLE: Doubt = Doubt::ZeroAfterCountryCode;
 
 pub(crate) struct ListedKey {
     pub(crate) id: KeyId,
@@ -70,7 +75,7 @@ impl ListedKey {
         Self {
             id: key.id,
             hint: format!("…{}", key.hint),
-            status: Status::new(&key, age, now),
+            status: Status::new(&key, answers, age, now),
             use_of_it: Sparkline::new(answers, since),
             last_used_at: key.last_used_at.map(relative),
             expires: Expires::new(&key, now),
@@ -85,19 +90,19 @@ impl ListedKey {
 }
 
 impl Status {
-    fn new(key: &KeyRecord, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
+    fn new(key: &KeyRecord, answers: &[AnswerCount], age: Option<KeyAge>, now: OffsetDateTime) -> Self {
         let of = |class, word| Self { class, word, note: None };
         match key.status(now) {
             KeyStatus::Revoked(_) => of("revoked", "Revoked"),
             KeyStatus::Expired(_) => of("expired", "Expired"),
             KeyStatus::Suspended(_) => of("suspended", "Suspended"),
             KeyStatus::Paused(_) => of("paused", "Paused"),
-            KeyStatus::ActiveUntil(_) | KeyStatus::Active => Self::active(key, age, now),
+            KeyStatus::ActiveUntil(_) | KeyStatus::Active => Self::active(key, answers, age, now),
         }
     }
 
     /// The gravest of what is wrong with an active key.
-    fn active(key: &KeyRecord, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
+    fn active(key: &KeyRecord, answers: &[AnswerCount], age: Option<KeyAge>, now: OffsetDateTime) -> Self {
         let noted = |class, word, note: String| Self { class, word, note: Some(note).filter(|note| !note.is_empty()) };
         if key.must_be_replaced(now) {
             return noted("bad", "Replace now", "Sent unencrypted".to_owned());
@@ -111,9 +116,17 @@ impl Status {
         if key.is_silent(now) {
             return noted("warn", "Silent", "Longer than usual".to_owned());
         }
+        if let Some(note) = undiallable(&KeyQuality::new(answers, CREATED)) {
+            return noted("warn", "Check numbers", note);
+        }
         let too_long = age.filter(|age| key.exceeds(*age, now)).map(|age| format!("Works longer than {age}"));
         noted("active", "Active", too_long.unwrap_or_default())
     }
+}
+
+fn undiallable(quality: &KeyQuality) -> Option<String> {
+    let count = quality.doubts.iter().find(|(doubt, _)| *doubt == UNDIALLABLE)?.1?;
+    Some(format!("{} of {} numbers can't be dialled", grouped(count), grouped(quality.patients)))
 }
 
 impl Expires {

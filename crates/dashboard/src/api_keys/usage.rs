@@ -28,7 +28,7 @@ const HEIGHT: u64 = 100;
 const SCALE_MIN: u64 = 10;
 /// Number of reasons that are shown: the others are rare.
 const REASONS: usize = 8;
-const CREATED: AnswerCode = AnswerCode(201);
+pub(crate) const CREATED: AnswerCode = AnswerCode(201);
 
 #[derive(Template)]
 #[template(path = "api_keys/usage.html")]

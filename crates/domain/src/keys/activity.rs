@@ -45,12 +45,13 @@ pub trait KeyActivity: Send + Sync {
         since: Date,
     ) -> Result<Vec<AnswerCount>, StoreError>;
 
-    /// Returns how these keys' requests were answered since that day, by key and in no order, without the fields that
-    /// answers named. Another organisation's keys have none.
+    /// Returns how these keys' requests were answered since that day, by key and in no order. Of the answers that named
+    /// something, those that named one of `named`. Another organisation's keys have none.
     async fn answers_by_key(
         &self,
         organisation: OrganisationId,
         keys: &[KeyId],
+        named: &[&'static str],
         since: Date,
     ) -> Result<HashMap<KeyId, Vec<AnswerCount>>, StoreError>;
 

@@ -81,20 +81,22 @@ impl KeyActivity for PostgresKeyActivity {
         &self,
         organisation: OrganisationId,
         keys: &[KeyId],
+        named: &[&'static str],
         since: Date,
     ) -> Result<HashMap<KeyId, Vec<AnswerCount>>, StoreError> {
         let organisation = *organisation.as_uuid();
         let keys: Vec<_> = keys.iter().map(|key| *key.as_uuid()).collect();
+        let fields = [&[""], named].concat();
         let found = self.database.run(Share::Of(organisation), move |connection| {
             let of_keys = key_answers::table
                 .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq_any(&keys)))
-                .filter(key_answers::day.ge(since).and(key_answers::field.eq("")));
-            let columns = (key_answers::key_id, key_answers::day, key_answers::status, key_answers::count);
-            of_keys.select(columns).load::<(Uuid, Date, i32, i64)>(connection)
+                .filter(key_answers::day.ge(since).and(key_answers::field.eq_any(&fields)));
+            let counted = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
+            of_keys.select((key_answers::key_id, counted)).load::<(Uuid, (Date, i32, String, i64))>(connection)
         });
         let mut by_key: HashMap<KeyId, Vec<AnswerCount>> = HashMap::new();
-        for (key, day, status, count) in found.await? {
-            by_key.entry(key.into()).or_default().push(answer(day, status, String::new(), count));
+        for (key, (day, status, field, count)) in found.await? {
+            by_key.entry(key.into()).or_default().push(answer(day, status, field, count));
         }
         Ok(by_key)
     }

@@ -35,6 +35,9 @@ fn the_page_of_a_key_counts_what_may_be_wrong_with_its_patients() {
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     assert!(page.contains("may be wrong with the 7 patients that arrived"), "{page}");
     assert!(!page.contains("Northern Territory") && !page.contains("0491570006"), "{page}");
+    let list = ada.get("/settings/api-keys").text();
+    assert_eq!(list.matches("can&#39;t be dialled").count(), 1, "the other key has none: {list}");
+    assert!(list.contains(">Check numbers<") && list.contains("5 of 7 numbers can&#39;t be dialled"), "{list}");
     let asked = own_key::get(&app.service, &key, "/api/v1/key/quality");
     assert_eq!(asked.status, 200, "{}", asked.text());
     let data = &asked.json()["data"];
