@@ -90,14 +90,23 @@ const COMMANDS: [(&str, &str); 26] = [
 
 /// Commands that wait side by side. Each looks at what it waits for over another connection, in less than three seconds.
 const AT_ONCE: usize = 7;
+const TRIES: usize = 3;
 
 #[test]
 fn a_command_names_what_it_waited_for() {
     std::thread::scope(|scope| {
         let run = |&(lock, command)| {
             scope.spawn(move || {
-                let database = TestDatabase::on_one_server();
-                (lock, command, complaint_while_held(&database, database.connect(), lock, command))
+                // On a busy machine nobody may have looked in time.
+                let mut said = String::new();
+                for _ in 0..TRIES {
+                    let database = TestDatabase::on_one_server();
+                    said = complaint_while_held(&database, database.connect(), lock, command);
+                    if is_named(&said) {
+                        break;
+                    }
+                }
+                (lock, command, said)
             })
         };
         for some in COMMANDS.chunks(AT_ONCE) {
@@ -111,7 +120,11 @@ fn a_command_names_what_it_waited_for() {
 
 #[track_caller]
 fn assert_is_named(said: &str, what: &str) {
-    assert!(said.contains("pg_terminate_backend(") && said.contains("\"a repair\""), "{what}: {said}");
+    assert!(is_named(said), "{what}: {said}");
+}
+
+fn is_named(said: &str) -> bool {
+    said.contains("pg_terminate_backend(") && said.contains("\"a repair\"")
 }
 
 /// A session of the owner that comes in through this node.
@@ -206,14 +219,14 @@ fn be_refused_by_pages(app: &TestApp, mut holder: PgConnection) {
 
 #[test]
 fn a_change_that_a_page_has_refused_because_of_a_lock_is_not_made_later() {
-    let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "3s"));
+    let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "6s"));
     be_refused_by_pages(&app, app.database.connect());
 }
 
 #[test]
 #[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
 fn a_change_that_a_page_has_refused_because_of_a_lock_on_a_worker_is_not_made_later() {
-    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "3s"));
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_DEADLINE", "6s"));
     be_refused_by_pages(&app, session_on(&app.database, 2));
 }
 
