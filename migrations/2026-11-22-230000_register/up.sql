@@ -55,7 +55,9 @@ CREATE TABLE api_keys (
     paused_at timestamptz,
     paused_by text,
     -- The networks from which the key is accepted. NULL: from any.
-    allowed_networks cidr[]
+    allowed_networks cidr[],
+    -- The audit entry of the stop that paused the key together with all others. NULL: no stop did.
+    stopped_in uuid
 );
 
 -- Why a key is refused at a moment, wherever the request comes from. NULL: it is accepted. Every statement that asks for

@@ -13,6 +13,7 @@ mod metrics;
 mod page;
 mod policies;
 mod single_sign_on;
+mod stopped_keys;
 mod unusual_keys;
 
 use std::sync::Arc;

@@ -178,7 +178,7 @@ impl Mails {
 
     /// The members of an organisation. None, where nothing can be sent or they cannot be found: what the mail is about
     /// has been done nevertheless.
-    async fn members(&self, members: &dyn MemberStore, organisation: OrganisationId) -> Vec<MemberRecord> {
+    pub(crate) async fn members(&self, members: &dyn MemberStore, organisation: OrganisationId) -> Vec<MemberRecord> {
         if !self.are_sent() {
             return Vec::new();
         }

@@ -1,15 +1,16 @@
 //! One mock for each of the dashboard's wide ports.
 
 use intake_domain::{
-    Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, ChangeKeyOutcome,
-    ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome, Guest, Invitation,
-    InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore, KeyDescriptionStore, KeyId,
-    KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStore,
-    LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord, MemberStore, Name, NameOutcome,
-    Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation, OpenReset,
-    OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, PauseOutcome,
-    ProviderAccount, RemoveOutcome, RequestEmailOutcome, RequireOutcome, ResumeOutcome, RevokeOutcome, Role,
-    RoleOutcome, SecondFactorOutcome, SecondFactorStore, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome,
+    Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
+    ChangeKeyOutcome, ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome,
+    Guest, Invitation, InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore,
+    KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore,
+    KeySearch, KeyStop, KeyStopStore, KeyStore, LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId,
+    MemberRecord, MemberStore, Name, NameOutcome, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor,
+    NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome,
+    PasswordResetStore, PauseOutcome, ProviderAccount, RemoveOutcome, RequestEmailOutcome, RequireOutcome,
+    ResumeOutcome, RevokeOutcome, Role, RoleOutcome, SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError,
+    Subject, TokenDigest, TotpSecret, WithdrawOutcome,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -68,6 +69,22 @@ mock! {
             within: Option<OrganisationId>,
             audit: &AuditContext,
         ) -> Result<ResumeOutcome, ManageKeysError>;
+    }
+
+    #[async_trait::async_trait]
+    impl KeyStopStore for Keys {
+        async fn stop_all(
+            &self,
+            organisation: OrganisationId,
+            audit: &AuditContext,
+        ) -> Result<Vec<StoppedKey>, ManageKeysError>;
+        async fn resume_stopped(
+            &self,
+            organisation: OrganisationId,
+            stop: AuditEntryId,
+            audit: &AuditContext,
+        ) -> Result<Vec<StoppedKey>, ManageKeysError>;
+        async fn stops(&self, organisation: OrganisationId) -> Result<Vec<KeyStop>, StoreError>;
     }
 
     #[async_trait::async_trait]

@@ -50,6 +50,7 @@ diesel::table! {
         paused_at -> Nullable<Timestamptz>,
         paused_by -> Nullable<Text>,
         allowed_networks -> Nullable<Array<Cidr>>,
+        stopped_in -> Nullable<Uuid>,
     }
 }
 

@@ -143,6 +143,8 @@ fn known(action: Action) -> &'static str {
         Action::KeyRevoked => "revoked the key",
         Action::KeyPaused => "paused the key",
         Action::KeyResumed => "resumed the key",
+        Action::KeysStopped => "stopped all keys:",
+        Action::KeysResumed => "resumed keys that were stopped together:",
         Action::KeyNetworksChanged => "changed the allowed networks of the key",
         Action::KeyAgeLimited => "changed the longest life of keys of",
         Action::KeyRenamed => "renamed the key",

@@ -8,6 +8,7 @@ use intake_domain::{AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, Na
 use intake_edge as edge;
 use serde::Deserialize;
 
+use crate::api_keys::LIST;
 use crate::api_keys::created::show_made;
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::api_keys::networks::NetworksField;
@@ -16,9 +17,6 @@ use crate::page::error::PageError;
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::KeyManager;
-
-/// Address of the list in which the new key comes first.
-const LIST: &str = "/settings/api-keys";
 
 #[derive(Template)]
 #[template(path = "api_keys/new.html")]

@@ -5,6 +5,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{KeyPage, MemberStore, Role};
 use time::Duration;
 
+use crate::api_keys::LIST;
 use crate::page::cookie;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
@@ -84,7 +85,7 @@ fn first_request(keys: &KeyPage) -> (String, String) {
 }
 
 pub(crate) async fn hide(_: OwnForm<Administrator>) -> Result<HttpResponse, PageError> {
-    let mut response = redirect_with_notice("/settings/api-keys", "First steps are hidden in this browser.");
+    let mut response = redirect_with_notice(LIST, "First steps are hidden in this browser.");
     cookie::add(&mut response, COOKIE, "hidden", HIDDEN_FOR);
     Ok(response)
 }

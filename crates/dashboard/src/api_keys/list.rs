@@ -4,12 +4,14 @@ use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyActivity, REPLAYED};
+use intake_domain::{KeyActivity, KeyScope, REPLAYED};
 use intake_edge as edge;
 
+use crate::api_keys::LIST;
 use crate::api_keys::filter::{Filter, Selection};
 use crate::api_keys::first_steps::{FirstSteps, first_steps};
 use crate::api_keys::listed_key::{Expires, ListedKey, UNDIALLABLE, nested};
+use crate::api_keys::stop_all::StopNotice;
 use crate::api_keys::usage::first_day;
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
@@ -22,6 +24,8 @@ use crate::page::visitor::Visitor;
 struct KeysPage<'a> {
     shell: Shell,
     keys: Vec<ListedKey>,
+    stops: Vec<StopNotice>,
+    can_stop_all: bool,
     /// Number of keys that there are, whatever is shown.
     total: u64,
     first_steps: Option<FirstSteps>,
@@ -31,7 +35,7 @@ struct KeysPage<'a> {
 }
 
 pub(crate) async fn home(_: Visitor) -> HttpResponse {
-    redirect("/settings/api-keys")
+    redirect(LIST)
 }
 
 pub(crate) async fn page(
@@ -46,6 +50,10 @@ pub(crate) async fn page(
     let now = edge::now();
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let mut found = keys.search(visitor.organisation(), &filter.search_at(now), now).await?;
+    let stops = match found.count(KeyScope::Paused) + found.count(KeyScope::Suspended) {
+        0 => Vec::new(),
+        _ => keys.stops(visitor.organisation()).await?,
+    };
     let first_steps = first_steps(&request, &visitor, &found, members.as_ref()).await?;
     let selection = filter.selection(&found);
     let ids: Vec<_> = found.keys.iter().map(|key| key.id).collect();
@@ -58,6 +66,8 @@ pub(crate) async fn page(
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
         keys: listed.collect(),
+        stops: stops.into_iter().map(StopNotice::from).collect(),
+        can_stop_all: visitor.signed_in.member.role.administers() && found.count(KeyScope::Active) > 0,
         total: found.total,
         first_steps,
         base_url: &base.0,

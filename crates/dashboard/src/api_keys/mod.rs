@@ -29,7 +29,11 @@ pub(crate) mod revoke;
 pub(crate) mod routes;
 pub(crate) mod show;
 pub(crate) mod sparkline;
+pub(crate) mod stop_all;
 pub(crate) mod usage;
+
+/// Address of the list of keys.
+pub(crate) const LIST: &str = "/settings/api-keys";
 
 /// The key in the path, which the visitor's organisation has and the visitor may change, and the search that led to it.
 pub(crate) struct OwnKey {
@@ -91,6 +95,7 @@ impl From<ManageKeysError> for PageError {
                 Self::BadForm
             }
             ManageKeysError::OrganisationSuspended(_) => Self::OrganisationSuspended,
+            ManageKeysError::NotAdministrator => Self::AdministratorsOnly,
             ManageKeysError::TooLong(_) => Self::KeyTooLong,
             ManageKeysError::TooManyKeys => Self::TooManyKeys,
             ManageKeysError::TooManyToday => Self::TooManyKeysToday,

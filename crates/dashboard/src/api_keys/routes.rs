@@ -1,6 +1,8 @@
 //! The routes of Settings → API keys.
 
-use crate::api_keys::{create, created, first_steps, list, networks, note, pause, rename, replace, revoke, usage};
+use crate::api_keys::{
+    create, created, first_steps, list, networks, note, pause, rename, replace, revoke, stop_all, usage,
+};
 use crate::page::router::Pages;
 
 /// Adds the pages.
@@ -12,6 +14,9 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .get("/settings/api-keys", list::page)
         .post("/settings/api-keys", create::create)
         .get("/settings/api-keys/new", create::form)
+        .get("/settings/api-keys/stop-all", stop_all::confirm)
+        .post("/settings/api-keys/stop-all", stop_all::stop)
+        .post("/settings/api-keys/resume-stopped", stop_all::resume)
         .get("/settings/api-keys/{key}", usage::page)
         .get("/settings/api-keys/{key}/first-use", created::first_use)
         .get("/settings/api-keys/{key}/revoke", revoke::confirm)

@@ -13,6 +13,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// A number of things, with their name.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

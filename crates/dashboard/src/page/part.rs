@@ -9,19 +9,33 @@ use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
     AccountStore, AllowedNetworksStore, EmailChangeStore, InvitationStore, KeyAgeStore, KeyDescriptionStore, KeyList,
-    KeyPauseStore, KeyRevocationStore, KeyStore, MemberStore, PasswordResetStore, SecondFactorStore,
+    KeyPauseStore, KeyRevocationStore, KeyStopStore, KeyStore, MemberStore, PasswordResetStore, SecondFactorStore,
 };
 
 use crate::page::error::PageError;
 
 /// The keys of organisations, and all that is done with them.
 pub trait Keys:
-    KeyStore + KeyList + KeyDescriptionStore + KeyPauseStore + KeyRevocationStore + AllowedNetworksStore + 'static
+    KeyStore
+    + KeyList
+    + KeyDescriptionStore
+    + KeyPauseStore
+    + KeyStopStore
+    + KeyRevocationStore
+    + AllowedNetworksStore
+    + 'static
 {
 }
 
 impl<T> Keys for T where
-    T: KeyStore + KeyList + KeyDescriptionStore + KeyPauseStore + KeyRevocationStore + AllowedNetworksStore + 'static
+    T: KeyStore
+        + KeyList
+        + KeyDescriptionStore
+        + KeyPauseStore
+        + KeyStopStore
+        + KeyRevocationStore
+        + AllowedNetworksStore
+        + 'static
 {
 }
 

@@ -10,7 +10,7 @@ use actix_web::http::header::USER_AGENT;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
     Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, OrganisationId,
-    Origin, Role, SessionStore, SignedIn, Token, Visit,
+    Origin, Role, SessionStore, SignedIn, StoppedKey, Token, Visit,
 };
 use intake_edge as edge;
 use intake_http::TrustedProxies;
@@ -21,6 +21,7 @@ use crate::page::draft::Draft;
 use crate::page::error::PageError;
 use crate::page::part::{Members, Shared, shared};
 use crate::page::{cookie, draft, notice};
+use crate::stopped_keys::KeysChange;
 
 /// A member who is signed in.
 pub(crate) struct Visitor {
@@ -104,6 +105,13 @@ impl Visitor {
     pub(crate) async fn mail_key(&self, key: (&str, &str), change: KeyChange<'_>) -> Result<(), PageError> {
         let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn Members>()?);
         mails.key(members, &self.signed_in, key, change).await;
+        Ok(())
+    }
+
+    /// Tells the other members by mail what this one has done to these keys together.
+    pub(crate) async fn mail_keys(&self, keys: &[StoppedKey], change: KeysChange) -> Result<(), PageError> {
+        let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn Members>()?);
+        mails.keys_together(members, &self.signed_in, keys, change).await;
         Ok(())
     }
 

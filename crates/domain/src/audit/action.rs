@@ -138,6 +138,10 @@ actions! {
     KeyPaused = "key_paused",
     /// A key was resumed: it is accepted again.
     KeyResumed = "key_resumed",
+    /// All keys that were accepted were paused together: the subject says how many. Each has an entry of its own.
+    KeysStopped = "key_all_stopped",
+    /// Keys that had been paused together were resumed together: the subject says how many.
+    KeysResumed = "key_all_resumed",
     /// The networks from which a key is accepted were changed: the subject is its name, the old and the new ones.
     KeyNetworksChanged = "key_networks_changed",
     /// The maximum age of an organisation's keys was changed: the subject is its name, the old and the new age.

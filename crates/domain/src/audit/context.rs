@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::audit::action::Actor;
 use crate::browser::Browser;
-use crate::ids::AuditEntryId;
+use crate::ids::{AuditEntryId, KeyId};
 use crate::token::TokenDigest;
 
 /// Source and time of an action whose actor is not known yet.
@@ -55,5 +55,14 @@ impl AuditContext {
         // The same each time that the change is repeated.
         let beside = Uuid::from_u128(self.entry_id.as_uuid().as_u128() ^ 1);
         Self { entry_id: beside.into(), ..self.clone() }
+    }
+
+    /// The context of the entry about one key of a change of many.
+    #[must_use]
+    pub fn of_key(&self, key: KeyId) -> Self {
+        // The same each time that the change is repeated, and of its moment: only the random bits differ.
+        let random = key.as_uuid().as_u128() & u128::from(u64::MAX >> 2);
+        let entry = Uuid::from_u128(self.entry_id.as_uuid().as_u128() ^ random);
+        Self { entry_id: entry.into(), ..self.clone() }
     }
 }

@@ -63,6 +63,8 @@ impl Action {
             | Self::KeyRevoked
             | Self::KeyPaused
             | Self::KeyResumed
+            | Self::KeysStopped
+            | Self::KeysResumed
             | Self::KeyNetworksChanged
             | Self::KeyAgeLimited
             | Self::KeyRenamed

@@ -83,6 +83,9 @@ pub enum ManageKeysError {
     /// The key was revoked or has expired, so it cannot be paused or resumed.
     #[error("the key {0} was revoked or has expired")]
     KeyIsOver(KeyId),
+    /// The member is not an administrator, or no longer.
+    #[error("only administrators can do this")]
+    NotAdministrator,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -18,6 +18,7 @@ pub(crate) mod refusal;
 pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod search;
+pub(crate) mod stop;
 pub(crate) mod store;
 pub(crate) mod unusual;
 
@@ -39,6 +40,7 @@ pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use replace::replace_leaked_key;
 pub use revoke::{KeyRevocationStore, RevokeOutcome};
 pub use search::{ENDED_LATELY, EXPIRES_SOON, KEYS_PER_PAGE, KeyList, KeyOrder, KeyPage, KeyScope, KeySearch};
+pub use stop::{KeyStop, KeyStopStore, StoppedKey};
 pub use store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
 pub use unusual::{
     BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS,
@@ -49,5 +51,5 @@ pub use unusual::{
 pub use {
     activity::MockKeyActivity, allowed_networks_store::MockAllowedNetworksStore, description::MockKeyDescriptionStore,
     expiring::MockExpiringKeyStore, pause::MockKeyPauseStore, revoke::MockKeyRevocationStore, search::MockKeyList,
-    store::MockKeyStore, unusual::MockUnusualKeyStore,
+    stop::MockKeyStopStore, store::MockKeyStore, unusual::MockUnusualKeyStore,
 };

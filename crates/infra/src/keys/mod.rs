@@ -18,6 +18,7 @@ mod pause;
 mod revoke;
 mod search;
 pub(crate) mod status;
+mod stop;
 pub(crate) mod store;
 mod unusual;
 

@@ -15,7 +15,7 @@ use crate::audit::log::{is_recorded, name_of, record_about_key};
 use crate::database::connecting::share::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
-use crate::keys::status::refusal;
+use crate::keys::status::is_open;
 use crate::organisations::note_resumed;
 use crate::schema::api_keys;
 
@@ -87,9 +87,13 @@ pub(super) fn resume(
             Some(None) if is_recorded(connection, organisation, audit)? => {}
             Some(None) => return Ok(Ok(ResumeOutcome::NotPaused)),
             Some(Some(_)) => {
-                let change = (api_keys::paused_at.eq(None::<OffsetDateTime>), api_keys::paused_by.eq(None::<&str>));
+                let change = (
+                    api_keys::paused_at.eq(None::<OffsetDateTime>),
+                    api_keys::paused_by.eq(None::<&str>),
+                    api_keys::stopped_in.eq(None::<Uuid>),
+                );
                 diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
-                note_resumed(connection, organisation, Some(id))?;
+                note_resumed(connection, organisation, Some(&[id]))?;
                 record_about_key(connection, organisation, Action::KeyResumed, &name, &audited, audit)?;
             }
         }
@@ -104,8 +108,6 @@ fn paused_since(
     organisation: Uuid,
     key: Uuid,
 ) -> QueryResult<Option<Option<OffsetDateTime>>> {
-    let refusal = || refusal(diesel::dsl::now.into_sql::<Timestamptz>());
-    let is_open = refusal().is_distinct_from("revoked").and(refusal().is_distinct_from("expired"));
-    let open = api_keys::table.find((organisation, key)).filter(is_open);
+    let open = api_keys::table.find((organisation, key)).filter(is_open());
     open.select(api_keys::paused_at).for_no_key_update().first(connection).optional()
 }

@@ -1,7 +1,9 @@
 //! The status of a key in SQL: what `key_refusal` of the migrations says of a row of `api_keys`.
 
 use diesel::expression::AsExpression;
-use diesel::sql_types::{Nullable, Timestamptz};
+use diesel::pg::Pg;
+use diesel::prelude::*;
+use diesel::sql_types::{Bool, Nullable, Timestamptz};
 use intake_domain::KeyRefusal;
 
 use crate::schema::api_keys as key;
@@ -22,6 +24,12 @@ pub(crate) fn refusal<At: AsExpression<Timestamptz>>(
     at: At,
 ) -> key_refusal<key::revoked_at, key::expires_at, key::suspended_at, key::paused_at, At> {
     key_refusal(key::revoked_at, key::expires_at, key::suspended_at, key::paused_at, at)
+}
+
+/// Condition that a key was not revoked and has not expired, by the database's clock.
+pub(crate) fn is_open() -> Box<dyn BoxableExpression<key::table, Pg, SqlType = Bool>> {
+    let refusal = || refusal(diesel::dsl::now.into_sql::<Timestamptz>());
+    Box::new(refusal().is_distinct_from("revoked").and(refusal().is_distinct_from("expired")))
 }
 
 /// Reason why the row `key` of `api_keys` is refused at the moment that this SQL gives.

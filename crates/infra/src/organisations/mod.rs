@@ -250,11 +250,15 @@ pub(crate) fn end_memberships(connection: &mut PgConnection, organisation: Uuid,
     diesel::delete(without).execute(connection).map(drop)
 }
 
-/// Notes that a key, or all of the organisation, may be used again: until then it was not silent but refused.
-pub(crate) fn note_resumed(connection: &mut PgConnection, organisation: Uuid, key: Option<Uuid>) -> QueryResult<()> {
-    let keys = api_keys::table.filter(api_keys::organisation_id.eq(organisation).and(api_keys::revoked_at.is_null()));
-    let mut ids = keys.select(api_keys::id).order(api_keys::id).load::<Uuid>(connection)?;
-    ids.retain(|id| key.is_none_or(|only| only == *id));
+/// Notes that these keys, or all of the organisation, may be used again: until then it was not silent but refused.
+pub(crate) fn note_resumed(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    keys: Option<&[Uuid]>,
+) -> QueryResult<()> {
+    let all = api_keys::table.filter(api_keys::organisation_id.eq(organisation).and(api_keys::revoked_at.is_null()));
+    let mut ids = all.select(api_keys::id).order(api_keys::id).load::<Uuid>(connection)?;
+    ids.retain(|id| keys.is_none_or(|only| only.contains(id)));
     let now = || diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
     let row = |id: Uuid| {
         (key_uses::organisation_id.eq(organisation), key_uses::key_id.eq(id), key_uses::resumed_at.eq(now()))

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyId, KeyList, KeyPauseStore, KeyRecord, KeyRequest,
-    KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId, PauseOutcome, Replacement,
-    RevokeOutcome, allow_networks, clear_sent_in_clear, create_key, list_keys, replace_leaked_key, timestamp,
+    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyId, KeyList, KeyRecord, KeyRequest, KeyRevocationStore, KeySecret,
+    KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, RevokeOutcome, allow_networks, clear_sent_in_clear,
+    create_key, list_keys, replace_leaked_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
@@ -13,6 +13,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::operator::audit;
 use super::output::{print_change, print_made, print_result};
+use super::pause::{pause, reason_of_refusal, resume};
 use super::usage::usage;
 use crate::settings::arguments::{Output, Run};
 use crate::settings::configuration::Configuration;
@@ -59,24 +60,8 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             };
             print_change(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
         }
-        KeyCommand::Pause(KeyArguments { key, run, output }) => {
-            let (was, at) = match keys.pause(key, None, &audit(&run, configuration)).await? {
-                PauseOutcome::Paused { at } => ("was paused", timestamp(at)),
-                PauseOutcome::AlreadyPaused { at } => ("was already paused", timestamp(at)),
-            };
-            let value = json!({ "id": key.to_string(), "pausedAt": at });
-            print_change(&output, &value, &format!("Key {key} {was} at {at}."))
-        }
-        KeyCommand::Resume(KeyArguments { key, run, output }) => {
-            keys.resume(key, None, &audit(&run, configuration)).await?;
-            let value = json!({ "id": key.to_string(), "pausedAt": null });
-            let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
-            let text = match reason_of_refusal(&stored) {
-                "" => format!("Key {key} works again."),
-                reason => format!("Key {key} is no longer paused.{reason}"),
-            };
-            print_change(&output, &value, &text)
-        }
+        KeyCommand::Pause(arguments) => pause(keys, &arguments, configuration).await,
+        KeyCommand::Resume(arguments) => resume(keys, &arguments, configuration).await,
         KeyCommand::Networks { key, allow, run, output } => {
             if let Some(networks) = &allow {
                 allow_networks(keys, key, None, networks, &audit(&run, configuration)).await?;
@@ -201,17 +186,6 @@ fn print_replacement(
 /// Says what to do with a key that nobody has seen.
 fn unprinted(made: &IssuedKey) -> String {
     format!("key {0} was made and works: end it with `intake key revoke {0}`", made.id)
-}
-
-/// The reason why requests with the key are refused all the same. Empty: none.
-fn reason_of_refusal(key: &KeyRecord) -> &'static str {
-    match key.status(edge::now()) {
-        KeyStatus::Active | KeyStatus::ActiveUntil(_) => "",
-        KeyStatus::Suspended(_) => " Its requests are refused, because its organisation is suspended.",
-        KeyStatus::Paused(_) => " Its requests are refused, because it is paused.",
-        KeyStatus::Expired(_) => " Its requests are refused, because it has expired.",
-        KeyStatus::Revoked(_) => " Its requests are refused, because it was revoked.",
-    }
 }
 
 /// Lists the keys of an organisation, or with their organisations those of all.

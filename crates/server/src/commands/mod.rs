@@ -14,6 +14,7 @@ mod organisation;
 pub(crate) mod output;
 mod pairs;
 mod patient;
+mod pause;
 pub(crate) mod probe;
 mod request;
 mod restored;

@@ -62,10 +62,10 @@ pub(crate) enum KeyCommand {
     Usage(UsageArguments),
     /// Clear a key's mark that it was sent unencrypted
     ClearSentInClear(KeyArguments),
-    /// Refuse a key until it is resumed; it still expires
-    Pause(KeyArguments),
-    /// Resume a paused key
-    Resume(KeyArguments),
+    /// Refuse a key, or all of an organisation, until it is resumed; it still expires
+    Pause(PauseArguments),
+    /// Resume a paused key, or those that were paused together last
+    Resume(PauseArguments),
     /// Show or set the networks from which a key is accepted
     Networks {
         /// The key's id, as `key list` shows it
@@ -88,6 +88,20 @@ pub(crate) struct KeyArguments {
     /// The key's id, as `key list` shows it
     #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
     pub(crate) key: KeyId,
+    #[command(flatten)]
+    pub(crate) run: Run,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+#[derive(Args)]
+pub(crate) struct PauseArguments {
+    /// The key's id, as `key list` shows it
+    #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>, required_unless_present = "all")]
+    pub(crate) key: Option<KeyId>,
+    /// All active keys of this organisation together
+    #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>, conflicts_with = "key")]
+    pub(crate) all: Option<OrganisationId>,
     #[command(flatten)]
     pub(crate) run: Run,
     #[command(flatten)]

@@ -23,7 +23,7 @@ const GRANTS: [(&str, &str, &[&str]); 17] = [
     (
         "UPDATE",
         "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by, \
-         allowed_networks",
+         allowed_networks, stopped_in",
         &["api_keys"],
     ),
     (

@@ -66,6 +66,8 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/members/{member}"
         | "/settings/policies" => May::SeeEverything,
         "/settings/first-steps"
+        | "/settings/api-keys/resume-stopped"
+        | "/settings/api-keys/stop-all"
         | "/settings/members/invite"
         | "/settings/members/invitations/{invitation}/resend"
         | "/settings/members/invitations/{invitation}/withdraw"

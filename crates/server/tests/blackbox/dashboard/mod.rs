@@ -23,6 +23,7 @@ mod quality;
 mod redirects;
 mod samples;
 mod shown_times;
+mod stopping_all_keys;
 mod typed_input;
 mod unused_keys;
 mod unusual_keys;

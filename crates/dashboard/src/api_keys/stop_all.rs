@@ -1,0 +1,112 @@
+//! Stopping all keys of the organisation together, after a page that lists them, and resuming them together.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::Form;
+use askama::Template;
+use intake_domain::{AuditEntryId, KeyRecord, KeyStop, list_keys};
+use intake_edge as edge;
+use serde::Deserialize;
+
+use crate::api_keys::LIST;
+use crate::page::error::PageError;
+use crate::page::form_token::OwnForm;
+use crate::page::moment::{Moment, exact, relative};
+use crate::page::notice::redirect_with_notice;
+use crate::page::number::counted;
+use crate::page::part::{Keys, Part};
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::Administrator;
+use crate::stopped_keys::KeysChange;
+
+#[derive(Template)]
+#[template(path = "api_keys/stop_all.html")]
+struct StopAllPage {
+    shell: Shell,
+    /// "12 keys".
+    count: String,
+    keys: Vec<StoppableKey>,
+}
+
+/// A key that would stop.
+struct StoppableKey {
+    name: String,
+    hint: String,
+    last_used_at: Option<Moment>,
+}
+
+/// Keys that were stopped together, as the list of keys shows them.
+pub(crate) struct StopNotice {
+    pub(crate) id: AuditEntryId,
+    pub(crate) count: String,
+    pub(crate) is_one: bool,
+    pub(crate) at: Moment,
+    pub(crate) by: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ResumeForm {
+    form_token: String,
+    #[serde(default)]
+    stop: String,
+}
+
+pub(crate) async fn confirm(
+    Administrator(visitor): Administrator,
+    keys: Part<dyn Keys>,
+) -> Result<HttpResponse, PageError> {
+    let now = edge::now();
+    let mut all = list_keys(keys.as_ref(), visitor.organisation()).await?;
+    all.retain(|key| key.paused_at.is_none() && !key.is_over(now));
+    // Those that will be missed first.
+    all.sort_by_key(|key| std::cmp::Reverse(key.last_used_at));
+    let page = StopAllPage {
+        shell: Shell::new("keys", &visitor),
+        count: counted(all.len(), "key"),
+        keys: all.into_iter().map(StoppableKey::from).collect(),
+    };
+    render(StatusCode::OK, &page)
+}
+
+pub(crate) async fn stop(
+    OwnForm(Administrator(visitor)): OwnForm<Administrator>,
+    keys: Part<dyn Keys>,
+) -> Result<HttpResponse, PageError> {
+    let stopped = keys.stop_all(visitor.organisation(), &visitor.audit()).await?;
+    visitor.mail_keys(&stopped, KeysChange::Stopped).await?;
+    let notice = match stopped.len() {
+        0 => "No key was active, so nothing was stopped.".to_owned(),
+        1 => "1 key was stopped. Requests using it are refused until you resume it.".to_owned(),
+        count => format!("{count} keys were stopped. Requests using them are refused until you resume them."),
+    };
+    Ok(redirect_with_notice(LIST, &notice))
+}
+
+pub(crate) async fn resume(
+    Administrator(visitor): Administrator,
+    form: Form<ResumeForm>,
+    keys: Part<dyn Keys>,
+) -> Result<HttpResponse, PageError> {
+    visitor.assert_own_form(&form.form_token)?;
+    let stop: AuditEntryId = form.stop.parse().map_err(|_| PageError::BadForm)?;
+    let resumed = keys.resume_stopped(visitor.organisation(), stop, &visitor.audit()).await?;
+    visitor.mail_keys(&resumed, KeysChange::Resumed).await?;
+    let notice = match resumed.len() {
+        0 => "No key was left to resume.".to_owned(),
+        count => format!("{} resumed.", if count == 1 { "1 key was".to_owned() } else { format!("{count} keys were") }),
+    };
+    Ok(redirect_with_notice(LIST, &notice))
+}
+
+impl From<KeyRecord> for StoppableKey {
+    fn from(key: KeyRecord) -> Self {
+        Self { name: key.name, hint: key.hint, last_used_at: key.last_used_at.map(relative) }
+    }
+}
+
+impl From<KeyStop> for StopNotice {
+    fn from(KeyStop { id, at, by, keys }: KeyStop) -> Self {
+        let by = by.unwrap_or_else(|| "the service operator".to_owned());
+        Self { id, count: counted(keys, "key"), is_one: keys == 1, at: exact(at), by }
+    }
+}

@@ -1,0 +1,207 @@
+//! Stopping all keys of an organisation together, and resuming them together.
+
+use async_trait::async_trait;
+use diesel::dsl::{count_star, min};
+use diesel::pg::PgConnection;
+use diesel::prelude::*;
+use diesel::sql_types::{Nullable, Timestamptz};
+use intake_domain::{
+    Action, AuditContext, AuditEntryId, AuditedKey, KeyId, KeyStop, KeyStopStore, ManageKeysError, OrganisationId,
+    StoppedKey, StoreError,
+};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::accounts::permission::may_administer;
+use crate::audit::log::{is_recorded, name_of, record, record_about_key};
+use crate::database::connecting::share::Share;
+use crate::keys::PostgresKeyStore;
+use crate::keys::status::is_open;
+use crate::organisations::note_resumed;
+use crate::schema::{api_keys, audit_entries, organisation_states};
+
+#[async_trait]
+impl KeyStopStore for PostgresKeyStore {
+    async fn stop_all(
+        &self,
+        organisation: OrganisationId,
+        audit: &AuditContext,
+    ) -> Result<Vec<StoppedKey>, ManageKeysError> {
+        let (id, audit) = (*organisation.as_uuid(), audit.clone());
+        self.0.run(Share::Of(id), move |connection| change(connection, id, &audit, stop)).await?
+    }
+
+    async fn resume_stopped(
+        &self,
+        organisation: OrganisationId,
+        stop: AuditEntryId,
+        audit: &AuditContext,
+    ) -> Result<Vec<StoppedKey>, ManageKeysError> {
+        let (id, stop, audit) = (*organisation.as_uuid(), *stop.as_uuid(), audit.clone());
+        let resume = move |connection: &mut PgConnection, id, audit: &_| resume(connection, id, stop, audit);
+        self.0.run(Share::Of(id), move |connection| change(connection, id, &audit, resume)).await?
+    }
+
+    async fn stops(&self, organisation: OrganisationId) -> Result<Vec<KeyStop>, StoreError> {
+        let id = *organisation.as_uuid();
+        self.0.run(Share::Of(id), move |connection| stops(connection, id)).await
+    }
+}
+
+/// Runs a change of all keys for an administrator. Keys that are made at the same moment wait for its end.
+fn change(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    audit: &AuditContext,
+    change: impl FnOnce(&mut PgConnection, Uuid, &AuditContext) -> QueryResult<()>,
+) -> QueryResult<Result<Vec<StoppedKey>, ManageKeysError>> {
+    connection.transaction(|connection| {
+        if !may_administer(connection, organisation, audit)? {
+            return Ok(Err(ManageKeysError::NotAdministrator));
+        }
+        let own = organisation_states::table.find(organisation).select(organisation_states::organisation_id);
+        if own.for_no_key_update().first::<Uuid>(connection).optional()?.is_none() {
+            return Ok(Err(ManageKeysError::NoSuchOrganisation(organisation.into())));
+        }
+        if !is_recorded(connection, organisation, audit)? {
+            change(connection, organisation, audit)?;
+        }
+        changed(connection, organisation, audit).map(Ok)
+    })
+}
+
+fn stop(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext) -> QueryResult<()> {
+    let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
+    let accepted = of_organisation.filter(is_open()).filter(api_keys::paused_at.is_null()).order(api_keys::id);
+    let keys = accepted.select(StoppedRow::as_select()).for_no_key_update().load(connection)?;
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let change = (
+        api_keys::paused_at.eq(diesel::dsl::now.into_sql::<Nullable<Timestamptz>>()),
+        api_keys::paused_by.eq(name_of(&audit.actor)),
+        api_keys::stopped_in.eq(audit.entry_id.as_uuid()),
+    );
+    diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(change).execute(connection)?;
+    record_each(connection, organisation, &keys, [Action::KeyPaused, Action::KeysStopped], audit)
+}
+
+fn resume(connection: &mut PgConnection, organisation: Uuid, stop: Uuid, audit: &AuditContext) -> QueryResult<()> {
+    let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
+    let stopped = of_organisation.filter(is_open()).filter(api_keys::stopped_in.eq(stop)).order(api_keys::id);
+    let keys = stopped.select(StoppedRow::as_select()).for_no_key_update().load(connection)?;
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let change = (
+        api_keys::paused_at.eq(None::<OffsetDateTime>),
+        api_keys::paused_by.eq(None::<&str>),
+        api_keys::stopped_in.eq(None::<Uuid>),
+    );
+    diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(change).execute(connection)?;
+    note_resumed(connection, organisation, Some(&ids(&keys)))?;
+    record_each(connection, organisation, &keys, [Action::KeyResumed, Action::KeysResumed], audit)
+}
+
+/// Records what was done to each key, and then to all of them.
+fn record_each(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    keys: &[StoppedRow],
+    [each, all]: [Action; 2],
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    for StoppedRow { id, name, hint } in keys {
+        let key = AuditedKey { id: (*id).into(), hint: hint.clone() };
+        record_about_key(connection, organisation, each, name, &key, &audit.of_key(key.id))?;
+    }
+    let subject = if keys.len() == 1 { "1 key".to_owned() } else { format!("{} keys", keys.len()) };
+    record(connection, organisation, all, &subject, audit)
+}
+
+/// The keys that the change has recorded: in this run, or in an earlier one whose answer was lost.
+fn changed(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext) -> QueryResult<Vec<StoppedKey>> {
+    let all = api_keys::table.filter(api_keys::organisation_id.eq(organisation)).order(api_keys::id);
+    let mut keys = all.select(StoppedRow::as_select()).load(connection)?;
+    let entry = |key: &StoppedRow| *audit.of_key(key.id.into()).entry_id.as_uuid();
+    let recorded = audit_entries::table
+        .filter(audit_entries::organisation_id.eq(organisation))
+        .filter(audit_entries::id.eq_any(keys.iter().map(entry).collect::<Vec<_>>()));
+    let recorded = recorded.select(audit_entries::id).load::<Uuid>(connection)?;
+    keys.retain(|key| recorded.contains(&entry(key)));
+    Ok(keys.into_iter().map(StoppedKey::from).collect())
+}
+
+fn stops(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Vec<KeyStop>> {
+    type Stop = (Option<Uuid>, Option<OffsetDateTime>, Option<String>, i64);
+
+    let stopped = api_keys::table
+        .filter(api_keys::organisation_id.eq(organisation).and(api_keys::stopped_in.is_not_null()))
+        .filter(is_open())
+        .group_by(api_keys::stopped_in)
+        .select((api_keys::stopped_in, min(api_keys::paused_at), min(api_keys::paused_by), count_star()))
+        .order(min(api_keys::paused_at).desc());
+    let stops = stopped.load::<Stop>(connection)?.into_iter().filter_map(|(id, at, by, keys)| {
+        Some(KeyStop { id: id?.into(), at: at?, by, keys: usize::try_from(keys).unwrap_or_default() })
+    });
+    Ok(stops.collect())
+}
+
+fn ids(keys: &[StoppedRow]) -> Vec<Uuid> {
+    keys.iter().map(|key| key.id).collect()
+}
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = api_keys)]
+struct StoppedRow {
+    id: Uuid,
+    name: String,
+    hint: String,
+}
+
+impl From<StoppedRow> for StoppedKey {
+    fn from(StoppedRow { id, name, hint }: StoppedRow) -> Self {
+        Self { id: KeyId::from(id), name, hint }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use diesel::connection::SimpleConnection;
+    use intake_domain::{Actor, Operator};
+    use intake_test_support::TestDatabase;
+
+    use super::*;
+
+    const KEYS: &str = "
+        INSERT INTO organisations (id, name) VALUES (gen_random_uuid(), 'Clinic');
+        INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at)
+            SELECT gen_random_uuid(), id, n::text, sha256(n::text::bytea), 'aaaa', now()
+            FROM organisations, generate_series(1, 3) AS n";
+
+    fn audit(entry: u128) -> AuditContext {
+        let (actor, at) = (Actor::Operator(Operator::default()), OffsetDateTime::UNIX_EPOCH);
+        AuditContext { entry_id: Uuid::from_u128(entry).into(), actor, address: None, at, confirmed_in: None }
+    }
+
+    /// The pool runs work once more if its answer was lost, with the same entry.
+    #[test]
+    fn a_stop_that_is_run_again_gives_its_keys_again_and_another_one_gives_none() {
+        let database = TestDatabase::new();
+        let mut connection = database.connect();
+        connection.batch_execute(KEYS).unwrap();
+        let organisation = api_keys::table.select(api_keys::organisation_id).first::<Uuid>(&mut connection).unwrap();
+        for (entry, keys) in [(1, 3), (1, 3), (2, 0)] {
+            let stopped = change(&mut connection, organisation, &audit(entry), stop).unwrap().unwrap();
+            assert_eq!(stopped.len(), keys, "{entry}");
+        }
+        let first = Uuid::from_u128(1);
+        for (entry, keys) in [(3, 3), (3, 3), (4, 0)] {
+            let again = |connection: &mut PgConnection, id, audit: &_| resume(connection, id, first, audit);
+            let resumed = change(&mut connection, organisation, &audit(entry), again).unwrap().unwrap();
+            assert_eq!(resumed.len(), keys, "{entry}");
+        }
+        assert_eq!(stops(&mut connection, organisation).unwrap(), []);
+        assert_eq!(database.count("audit_entries"), 3 + 1 + 3 + 1);
+    }
+}
