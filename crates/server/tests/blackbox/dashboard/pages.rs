@@ -62,15 +62,23 @@ pub(crate) fn fill(path: &str, id: impl Fn(&str) -> String) -> String {
 }
 
 fn declared_in(source: &str) -> Vec<Route> {
-    for other in ["web::resource(", ".route(\"", "#[get(", "#[post("] {
+    for other in ["web::resource(", ".route(", "#[get(", "#[post("] {
         assert!(!source.contains(other), "routes are declared with {other}..): read them here, too");
     }
     let source: String = source.chars().filter(|c| !c.is_whitespace()).collect();
     let declared = |call, method| {
-        let calls = source.split(call).skip(1).map(move |rest| (method, rest.split_once('"').unwrap().0.to_owned()));
-        calls.filter(|(_, path)| path.starts_with('/')).collect::<Vec<_>>()
+        let routes = source.split(call).skip(1).filter_map(move |rest| {
+            // What looks something up, in a map or in headers, is called with one argument.
+            let first = rest.split_once(['(', ',', ')']).filter(|(first, _)| rest[first.len()..].starts_with(','))?.0;
+            let path = first.strip_prefix('"').and_then(|path| path.strip_suffix('"'));
+            Some((
+                method,
+                path.unwrap_or_else(|| panic!("a route that is declared in another way: {first}")).to_owned(),
+            ))
+        });
+        routes.collect::<Vec<_>>()
     };
-    [declared(".get(\"", "GET"), declared(".post(\"", "POST")].concat()
+    [declared(".get(", "GET"), declared(".post(", "POST")].concat()
 }
 
 /// State that must exist before a browser can see a page.
@@ -392,16 +400,15 @@ pub(crate) fn keys_of_every_kind(app: &TestApp, browser: &Browser) {
 
 #[test]
 fn routes_are_found_however_they_are_laid_out() {
-    let source =
-        "scope\n.route(\n    \"/a\",\n    web::post()\n        .to(page::a),\n)\n.route(\"/b/{id}\", web::get().to(b))";
-    assert_eq!(declared_in(source), [("POST", "/a".to_owned()), ("GET", "/b/{id}".to_owned())]);
+    let source = "pages\n.get(\"/b/{id}\", b)\n.post(\n    \"/a\",\n    page::a,\n)\nheaders.get(NAME)";
+    assert_eq!(declared_in(source), [("GET", "/b/{id}".to_owned()), ("POST", "/a".to_owned())]);
     assert!(routes().contains(&("GET", "/settings/api-keys".to_owned())));
 }
 
 #[test]
 #[should_panic(expected = "declared in another way")]
 fn a_route_that_cannot_be_read_is_not_passed_over() {
-    let _ = declared_in(".route(NEW_PAGE, web::get().to(page))");
+    let _ = declared_in("pages.get(NEW_PAGE, page)");
 }
 
 #[test]
