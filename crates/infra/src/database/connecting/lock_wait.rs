@@ -132,9 +132,9 @@ pub(crate) struct Look {
     seen: std::io::Result<JoinHandle<Seen>>,
 }
 
-/// What was seen while a session did its work.
+/// Result of looking while a session did its work.
 pub(crate) struct Seen {
-    /// What held the lock for which it waited last. None: it waited for none while somebody looked.
+    /// Holders of the lock for which it waited last. None: it waited for none while somebody looked.
     pub(crate) holders: Option<LockHolders>,
     /// Beginning of the last look that was answered.
     looked_at: Instant,

@@ -88,7 +88,7 @@ const COMMANDS: [(&str, &str); 26] = [
     ("invitations", "member invite --organisation ORGANISATION --email ada@clinic.example"),
 ];
 
-/// Commands that wait side by side. Each looks at what it waits for over another connection, in less than three seconds.
+/// Commands that wait side by side. Each looks over another connection at what it waits for, within three seconds.
 const AT_ONCE: usize = 7;
 const TRIES: usize = 3;
 
