@@ -134,7 +134,7 @@ pub(crate) struct Look {
 
 /// Result of looking while a session did its work.
 pub(crate) struct Seen {
-    /// Holders of the lock for which it waited last. None: it waited for none while somebody looked.
+    /// Holders of the lock for which it waited last. None: it waited for none as far as was seen.
     pub(crate) holders: Option<LockHolders>,
     /// Beginning of the last look that was answered.
     looked_at: Instant,
