@@ -92,7 +92,7 @@ impl Mails {
 
     /// A change of a member's own account, which the member may not have made.
     pub(crate) fn account(&self, account: &Account, to: &EmailAddress, change: AccountChange, origin: Origin) {
-        let (subject, what) = change.subject_and_text(self.passwords);
+        let (subject, what) = (change.subject(), change.text(self.passwords));
         let address = origin.address.map_or("unknown".to_owned(), |address| address.to_string());
         let browser = origin.browser.map_or("unknown".to_owned(), |browser| browser.to_string());
         let text = format!(
@@ -277,63 +277,56 @@ pub(crate) enum AccountChange {
 }
 
 impl AccountChange {
-    fn subject_and_text(self, passwords: Passwords) -> (&'static str, &'static str) {
+    fn subject(self) -> &'static str {
         match self {
-            Self::PasswordChanged => ("Your password was changed", "The password of your account was changed."),
-            Self::PasswordReset => {
-                ("Your password was changed", "The password of your account was changed by a reset link.")
+            Self::PasswordChanged | Self::PasswordReset | Self::PasswordAndPasskeysReset => "Your password was changed",
+            Self::EmailChangeRequested => "Your email address is to be changed",
+            Self::EmailChanged => "Your email address was changed",
+            Self::PasskeyAdded => "A passkey was added",
+            Self::PasskeyRemoved => "A passkey was removed",
+            Self::SecondFactorTurnedOn => "Two-step sign-in is on",
+            Self::SecondFactorTurnedOff | Self::SecondFactorReset => "Two-step sign-in is off",
+            Self::RecoveryCodesReplaced => "Your recovery codes were replaced",
+            Self::ProviderLinked => "Single sign-on was linked",
+            Self::SessionsEnded => "Your sessions were ended",
+            Self::NewBrowser => "New sign-in to your account",
+        }
+    }
+
+    fn text(self, passwords: Passwords) -> &'static str {
+        match self {
+            Self::PasswordChanged => "The password of your account was changed.",
+            Self::PasswordReset => "The password of your account was changed by a reset link.",
+            Self::PasswordAndPasskeysReset => {
+                "The password of your account was changed by a reset link, and all its passkeys were removed."
             }
-            Self::PasswordAndPasskeysReset => (
-                "Your password was changed",
-                "The password of your account was changed by a reset link, and all its passkeys were removed.",
-            ),
-            Self::EmailChangeRequested if !passwords.are_on() => (
-                "Your email address is to be changed",
-                "Someone who is signed in to your account asked to change its email address. The change takes effect when the link \
-                 sent to the new address is opened.",
-            ),
-            Self::EmailChangeRequested => (
-                "Your email address is to be changed",
-                "Someone who knows your password asked to change the email address of your account. The change takes effect when the \
-                 link sent to the new address is opened. Choose a new password to stop it.",
-            ),
-            Self::EmailChanged => (
-                "Your email address was changed",
-                "The email address of your account was changed. The account below is the new address, which you sign in with.",
-            ),
-            Self::PasskeyAdded if !passwords.are_on() => {
-                ("A passkey was added", "A passkey was added to your account, for two-step sign-in.")
+            Self::EmailChangeRequested if !passwords.are_on() => {
+                "Someone who is signed in to your account asked to change its email address. The change takes effect when the link sent to the new address is opened."
             }
-            Self::PasskeyAdded => {
-                ("A passkey was added", "A passkey was added to your account. It can sign in by itself.")
+            Self::EmailChangeRequested => {
+                "Someone who knows your password asked to change the email address of your account. The change takes effect when the link sent to the new address is opened. Choose a new password to stop it."
             }
-            Self::PasskeyRemoved => ("A passkey was removed", "A passkey was removed from your account."),
-            Self::SecondFactorTurnedOn => {
-                ("Two-step sign-in is on", "Two-step sign-in with an authenticator app was turned on for your account.")
+            Self::EmailChanged => {
+                "The email address of your account was changed. The account below is the new address, which you sign in with."
             }
-            Self::SecondFactorTurnedOff => (
-                "Two-step sign-in is off",
-                "Two-step sign-in with an authenticator app was turned off for your account.",
-            ),
-            Self::SecondFactorReset => (
-                "Two-step sign-in is off",
-                "An administrator of your organisation turned off two-step sign-in for your account, and removed its passkeys.",
-            ),
-            Self::RecoveryCodesReplaced => {
-                ("Your recovery codes were replaced", "New recovery codes were made for your account.")
+            Self::PasskeyAdded if !passwords.are_on() => "A passkey was added to your account, for two-step sign-in.",
+            Self::PasskeyAdded => "A passkey was added to your account. It can sign in by itself.",
+            Self::PasskeyRemoved => "A passkey was removed from your account.",
+            Self::SecondFactorTurnedOn => "Two-step sign-in with an authenticator app was turned on for your account.",
+            Self::SecondFactorTurnedOff => {
+                "Two-step sign-in with an authenticator app was turned off for your account."
             }
-            Self::ProviderLinked => (
-                "Single sign-on was linked",
-                "Your account was linked to single sign-on, by which you can sign in from now on.",
-            ),
-            Self::SessionsEnded => (
-                "Your sessions were ended",
-                "An administrator of your organisation signed you out of it everywhere. You can sign in again.",
-            ),
-            Self::NewBrowser => (
-                "New sign-in to your account",
-                "Someone signed in to your account with a browser or from a network that was not used before.",
-            ),
+            Self::SecondFactorReset => {
+                "An administrator of your organisation turned off two-step sign-in for your account, and removed its passkeys."
+            }
+            Self::RecoveryCodesReplaced => "New recovery codes were made for your account.",
+            Self::ProviderLinked => "Your account was linked to single sign-on, by which you can sign in from now on.",
+            Self::SessionsEnded => {
+                "An administrator of your organisation signed you out of it everywhere. You can sign in again."
+            }
+            Self::NewBrowser => {
+                "Someone signed in to your account with a browser or from a network that was not used before."
+            }
         }
     }
 }
@@ -402,11 +395,14 @@ mod tests {
             SecondFactorTurnedOn,
             SessionsEnded,
         ] {
-            let (subject, text) = change.subject_and_text(Passwords::Off);
+            let (subject, text) = (change.subject(), change.text(Passwords::Off));
             assert!(!format!("{subject} {text}").to_lowercase().contains("password"), "{text}");
         }
-        let (_, text) = PasskeyAdded.subject_and_text(Passwords::Off);
-        assert_eq!(text, "A passkey was added to your account, for two-step sign-in.", "it signs nobody in by itself");
+        assert_eq!(
+            PasskeyAdded.text(Passwords::Off),
+            "A passkey was added to your account, for two-step sign-in.",
+            "it signs nobody in by itself"
+        );
     }
 
     #[test]

@@ -72,17 +72,7 @@ pub async fn envelope(
     // A create is spared what only a page shows.
     let is_page = !matches!(route, Route::Api(_));
     let span = RequestSpan::start(request_log::name(request.method()), route.as_str(), trace_parent);
-    let exchange = Exchange {
-        request_id: request_id(request.headers()),
-        is_https,
-        request: Some(Begun {
-            route,
-            at: Instant::now(),
-            asked: Asked::of(request.request(), &span),
-            activity: request.app_data::<web::Data<dyn KeyActivity>>().cloned(),
-            span: span.clone(),
-        }),
-    };
+    let exchange = Exchange::with_request(is_https, route, &request, &span);
     if is_page {
         request.extensions_mut().insert(RequestId(exchange.request_id.clone()));
     }
@@ -93,16 +83,7 @@ pub async fn envelope(
     if !is_https {
         note_key_sent_in_clear(&request, &exchange.request_id);
     }
-    let refusal = if !is_https {
-        Some(Problem::NotHttps)
-    } else if is_after_close {
-        Some(Problem::AfterConnectionClose)
-    } else if names_another_host(&request) {
-        Some(Problem::Malformed("The request target and the Host header name different hosts".into()))
-    } else {
-        None
-    };
-    if let Some(problem) = refusal {
+    if let Some(problem) = reason_to_refuse(&request, is_https, is_after_close) {
         let (request, payload) = request.into_parts();
         body::discard(&request, payload).await;
         let mut refusal = problem.respond(request.headers());
@@ -125,6 +106,18 @@ pub async fn envelope(
     };
     finish(&mut failure, exchange, progress);
     Err(InternalError::from_response("", failure).into())
+}
+
+fn reason_to_refuse(request: &ServiceRequest, is_https: bool, is_after_close: bool) -> Option<Problem> {
+    if !is_https {
+        Some(Problem::NotHttps)
+    } else if is_after_close {
+        Some(Problem::AfterConnectionClose)
+    } else if names_another_host(request) {
+        Some(Problem::Malformed("The request target and the Host header name different hosts".into()))
+    } else {
+        None
+    }
 }
 
 /// The middleware of an application that is served over connections of this crate without the envelope. The id tells
@@ -166,6 +159,17 @@ struct Begun {
 }
 
 impl Exchange {
+    fn with_request(is_https: bool, route: Route, request: &ServiceRequest, span: &RequestSpan) -> Self {
+        let begun = Begun {
+            route,
+            at: Instant::now(),
+            asked: Asked::of(request.request(), span),
+            activity: request.app_data::<web::Data<dyn KeyActivity>>().cloned(),
+            span: span.clone(),
+        };
+        Self { request_id: request_id(request.headers()), is_https, request: Some(begun) }
+    }
+
     /// The answer to something that is no request.
     pub(crate) fn without_request(is_https: bool) -> Self {
         Self { request_id: new_request_id(), is_https, request: None }
@@ -286,10 +290,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
         (1..=REQUEST_ID_MAX).contains(&bytes.len()) && bytes.iter().all(is_allowed)
     };
-    if let Some(value) = headers.get(X_REQUEST_ID).filter(is_well_formed) {
-        return value.clone();
-    }
-    new_request_id()
+    headers.get(X_REQUEST_ID).filter(is_well_formed).cloned().unwrap_or_else(new_request_id)
 }
 
 fn new_request_id() -> HeaderValue {

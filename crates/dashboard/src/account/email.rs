@@ -6,8 +6,8 @@ use actix_web::web::{Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Account, ChangeEmailError, ConfirmEmailError, EmailAddress, EmailChangeStore, PasswordHasher, Passwords,
-    PresentedPassword, RequestEmailError, SessionStore, Token, change_email, confirm_email_change,
+    Account, ChangeEmailError, ConfirmEmailError, ConfirmedMember, EmailAddress, EmailChangeStore, PasswordHasher,
+    Passwords, PresentedPassword, RequestEmailError, SessionStore, Token, change_email, confirm_email_change,
     request_email_change,
 };
 use intake_edge as edge;
@@ -89,31 +89,50 @@ pub(crate) async fn change(
         let email_error = Some("You already sign in with this email address.".to_owned());
         return render(StatusCode::UNPROCESSABLE_ENTITY, &EmailPage { email_error, ..page });
     }
-    let mails = visitor.shared::<Mails>()?;
-    if mails.are_sent() {
-        let (member, token) = (&visitor.signed_in.member, Token::new(edge::random()));
-        let asked = request_email_change(members.as_ref(), confirmed, &email, &token, &visitor.audit()).await;
-        let until = match asked {
-            Ok(until) => until,
-            Err(RequestEmailError::TooManyLately) => {
-                let email_error = Some(TOO_MANY.to_owned());
-                return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
-            }
-            Err(RequestEmailError::Store(error)) => return Err(error.into()),
-        };
-        let link = format!("{}/confirm-email/{}", visitor.shared::<BaseUrl>()?.0, token.expose());
-        mails.email_change(member, &email, &link, until);
-        visitor.mail_change(AccountChange::EmailChangeRequested)?;
-        return render(StatusCode::OK, &EmailPage { is_asked: true, ..page });
+    match visitor.shared::<Mails>()? {
+        mails if mails.are_sent() => ask(&visitor, confirmed, &email, members.as_ref(), mails, page).await,
+        _ => change_at_once(&visitor, confirmed, (&email, &password), members.as_ref(), hasher.as_ref(), page).await,
     }
-    // The password can be guessed here, and the answer reveals whether a colleague has the address.
+}
+
+/// Mails a link to the new address, which counts once the link was opened.
+async fn ask(
+    visitor: &Visitor,
+    confirmed: ConfirmedMember<'_>,
+    email: &EmailAddress,
+    members: &dyn Members,
+    mails: &Mails,
+    page: EmailPage,
+) -> Result<HttpResponse, PageError> {
+    let token = Token::new(edge::random());
+    let until = match request_email_change(members, confirmed, email, &token, &visitor.audit()).await {
+        Ok(until) => until,
+        Err(RequestEmailError::TooManyLately) => {
+            let email_error = Some(TOO_MANY.to_owned());
+            return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
+        }
+        Err(RequestEmailError::Store(error)) => return Err(error.into()),
+    };
+    let link = format!("{}/confirm-email/{}", visitor.shared::<BaseUrl>()?.0, token.expose());
+    mails.email_change(&visitor.signed_in.member, email, &link, until);
+    visitor.mail_change(AccountChange::EmailChangeRequested)?;
+    render(StatusCode::OK, &EmailPage { is_asked: true, ..page })
+}
+
+/// The password can be guessed here, and the answer reveals whether a colleague has the address.
+async fn change_at_once(
+    visitor: &Visitor,
+    confirmed: ConfirmedMember<'_>,
+    typed: (&EmailAddress, &PresentedPassword),
+    members: &dyn Members,
+    hasher: &dyn PasswordHasher,
+    page: EmailPage,
+) -> Result<HttpResponse, PageError> {
     let (throttle, session) = (visitor.shared::<Throttle>()?, visitor.token.digest());
     if let Some(wait) = throttle.wait_for_confirmation(&session) {
         let email_error = Some(too_many_attempts(wait));
         return render(StatusCode::TOO_MANY_REQUESTS, &EmailPage { email_error, ..page });
     }
-    let typed = (&email, &password);
-    let (members, hasher) = (members.as_ref(), hasher.as_ref());
     match change_email(members, members, hasher, confirmed, typed, edge::random(), &visitor.audit()).await {
         Ok(()) => {
             throttle.was_confirmed(&session);

@@ -54,6 +54,24 @@ struct SignInPage<'a> {
     next: &'a Destination,
 }
 
+impl<'a> SignInPage<'a> {
+    fn new(request: &HttpRequest, next: &'a Destination) -> Self {
+        Self {
+            email: "",
+            alert: None,
+            notice: None,
+            are_mails_sent: are_mails_sent(request),
+            provider: provider_name(request),
+            has_passwords: has_passwords(request),
+            next,
+        }
+    }
+
+    fn refused(self, status: StatusCode, alert: String) -> Result<HttpResponse, PageError> {
+        render(status, &Self { alert: Some(alert), ..self })
+    }
+}
+
 #[derive(Template)]
 #[template(path = "account/sign_in_code.html")]
 pub(crate) struct CodePage {
@@ -124,10 +142,7 @@ pub(crate) async fn page(
     let ended = || cookie::SESSION.token(request.headers()).map(|_| SESSION_ENDED.to_owned());
     let kept = || draft::is_kept(request.headers()).then(|| DRAFT_KEPT.to_owned());
     let notice = notice::notice(&request).or_else(kept).or_else(ended);
-    let are_mails_sent = are_mails_sent(&request);
-    let (provider, has_passwords) = (provider_name(&request), has_passwords(&request));
-    let page = SignInPage { email: "", alert: None, notice, are_mails_sent, provider, has_passwords, next: &next };
-    render(StatusCode::OK, &page)
+    render(StatusCode::OK, &SignInPage { notice, ..SignInPage::new(&request, &next) })
 }
 
 pub(crate) async fn submit(
@@ -142,60 +157,49 @@ pub(crate) async fn submit(
     let SignInForm { email: typed, password, next } = form.into_inner();
     let password = PresentedPassword::new(password);
     let (email, origin) = (typed.parse::<EmailAddress>().ok(), origin(&request));
-    let again = |status, alert| {
-        let page = SignInPage {
-            email: typed.as_str(),
-            alert: Some(alert),
-            notice: None,
-            are_mails_sent: are_mails_sent(&request),
-            provider: provider_name(&request),
-            has_passwords: true,
-            next: &next,
-        };
-        render(status, &page)
-    };
-    let refuse = |alert| {
+    let page = SignInPage { email: &typed, ..SignInPage::new(&request, &next) };
+    let limited = |page: SignInPage<'_>, alert| {
         note_sign_in(SignInOutcome::Limited);
-        again(StatusCode::TOO_MANY_REQUESTS, alert)
+        page.refused(StatusCode::TOO_MANY_REQUESTS, alert)
     };
     if let Some(wait) = throttle.wait(email.as_ref(), origin.address) {
-        return refuse(too_many_attempts(wait));
+        return limited(page, too_many_attempts(wait));
     }
     let candidate = find_candidate(members.as_ref(), email.as_ref(), origin.address).await?;
     let wait = throttle.wait_as_stranger(email.as_ref(), origin.address);
     let is_familiar = candidate.is_familiar();
     if let Some(wait) = wait.filter(|_| !is_familiar) {
-        return refuse(too_many_attempts(wait));
+        return limited(page, too_many_attempts(wait));
     }
-    let no_stranger = || {
-        if is_familiar && wait.is_none() {
-            throttle.was_no_stranger(email.as_ref(), origin.address);
-        }
-    };
     let token = Token::new(edge::random());
     match sign_in(sessions.as_ref(), hasher.as_ref(), candidate, &password, &token, origin).await {
-        Ok(SignIn::Complete) => {
-            note_sign_in(SignInOutcome::SignedIn);
-            no_stranger();
-            Ok(signed_in_at(&request, &next, &token))
+        Ok(begun) => {
+            if is_familiar && wait.is_none() {
+                throttle.was_no_stranger(email.as_ref(), origin.address);
+            }
+            Ok(proceed(&request, begun, &next, &token))
         }
-        Ok(SignIn::CodeNeeded) => {
-            note_sign_in(SignInOutcome::CodeNeeded);
-            no_stranger();
-            Ok(code_needed(&next, &token))
-        }
-        Err(SignInError::Hasher(HasherError::AlreadyQueued)) => refuse(ALREADY_IN_LINE.to_owned()),
+        Err(SignInError::Hasher(HasherError::AlreadyQueued)) => limited(page, ALREADY_IN_LINE.to_owned()),
         Err(SignInError::WrongPair(accounts)) => {
             note_sign_in(SignInOutcome::WrongPair);
             note_failure_later(sessions.into_inner(), accounts, origin);
             match wait {
-                Some(wait) => again(StatusCode::TOO_MANY_REQUESTS, too_many_attempts(wait)),
-                None => again(StatusCode::UNAUTHORIZED, "Email or password is wrong".to_owned()),
+                Some(wait) => page.refused(StatusCode::TOO_MANY_REQUESTS, too_many_attempts(wait)),
+                None => page.refused(StatusCode::UNAUTHORIZED, "Email or password is wrong".to_owned()),
             }
         }
         Err(SignInError::Hasher(error)) => Err(error.into()),
         Err(SignInError::Store(error)) => Err(error.into()),
     }
+}
+
+fn proceed(request: &HttpRequest, begun: SignIn, next: &Destination, token: &Token) -> HttpResponse {
+    let (outcome, response) = match begun {
+        SignIn::Complete => (SignInOutcome::SignedIn, signed_in_at(request, next, token)),
+        SignIn::CodeNeeded => (SignInOutcome::CodeNeeded, code_needed(next, token)),
+    };
+    note_sign_in(outcome);
+    response
 }
 
 /// Records a failure once its answer has left. The number of records that wait is bounded by the password hasher, which

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use askama::Template;
-use intake_domain::{AuditEntry, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition};
+use intake_domain::{AuditEntryId, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition};
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
@@ -62,10 +62,8 @@ pub(crate) async fn page(
             Some(AboutKey { id: key.id.to_string(), name: key.name, hint: key.hint })
         }
     };
-    let shell = Shell::new("activity", &visitor);
-    let file = filter.link(FILE, None);
     let mut page = ActivityPage {
-        shell,
+        shell: Shell::new("activity", &visitor),
         filter: &filter,
         key,
         day_error: None,
@@ -74,51 +72,50 @@ pub(crate) async fn page(
         older: None,
         further: None,
         searched: grouped(ENTRIES_SEARCHED.into()),
-        file,
+        file: filter.link(FILE, None),
         entries_max: ENTRIES_MAX_TEXT,
     };
     let entries = match filter.to_entry_filter() {
         Ok(entries) => entries,
-        Err(error) => {
-            page.day_error = Some(match error {
-                BadFilter::NoKey => return Err(PageError::NotFound),
-                BadFilter::NoDay => NO_DAY,
-                BadFilter::Reversed => "The first day is after the last one.",
-            });
-            return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
-        }
+        Err(BadFilter::NoKey) => return Err(PageError::NotFound),
+        Err(BadFilter::NoDay) => return page.wrong_day(NO_DAY),
+        Err(BadFilter::Reversed) => return page.wrong_day("The first day is after the last one."),
     };
     let position = position(&filter)?;
     // One more than is shown, to see whether there are further ones.
     let limit = u32::try_from(PAGE_SIZE + 1).unwrap_or(u32::MAX);
-    let EntryPage { entries: mut found, searched_to } =
-        log.entries(visitor.organisation(), &entries, position, limit).await?;
-    let has_more = found.len() > PAGE_SIZE;
-    let is_towards_newer = matches!(position, EntryPosition::After(_));
-    if is_towards_newer && !has_more && searched_to.is_none() {
+    let found = log.entries(visitor.organisation(), &entries, position, limit).await?;
+    if matches!(position, EntryPosition::After(_)) && found.entries.len() <= PAGE_SIZE && found.searched_to.is_none() {
         // The first page is full, and its address stays the same when entries are added.
         return Ok(redirect(&filter.link(PAGE, None)));
     }
-    if is_towards_newer && has_more {
-        found.remove(0);
-    }
-    found.truncate(PAGE_SIZE);
-    let link =
-        |name, entry: Option<&AuditEntry>| entry.map(|entry| filter.link(PAGE, Some((name, &entry.id.to_string()))));
-    let (has_newer, has_older) = match position {
-        EntryPosition::Newest => (false, has_more),
-        EntryPosition::Before(_) => (true, has_more),
-        EntryPosition::After(_) => (true, true),
-    };
-    page.newer = link("after", found.first().filter(|_| has_newer));
-    page.older = link("before", found.last().filter(|_| has_older));
-    if let Some(entry) = searched_to {
-        let (name, text) =
-            if is_towards_newer { ("after", "Search newer entries") } else { ("before", "Search older entries") };
-        page.further = Some((filter.link(PAGE, Some((name, &entry.to_string()))), text));
-    }
-    page.entries = found.into_iter().map(EntryRow::from).collect();
+    page.show(found, position);
     render(StatusCode::OK, &page)
+}
+
+impl ActivityPage<'_> {
+    fn wrong_day(self, error: &'static str) -> Result<HttpResponse, PageError> {
+        render(StatusCode::UNPROCESSABLE_ENTITY, &Self { day_error: Some(error), ..self })
+    }
+
+    /// Fills the page with the entries at a position, and links to those before and after them.
+    fn show(&mut self, EntryPage { mut entries, searched_to }: EntryPage, position: EntryPosition) {
+        let has_more = entries.len() > PAGE_SIZE;
+        let (has_newer, has_older, further) = match position {
+            EntryPosition::Newest => (false, has_more, ("before", "Search older entries")),
+            EntryPosition::Before(_) => (true, has_more, ("before", "Search older entries")),
+            EntryPosition::After(_) => (true, true, ("after", "Search newer entries")),
+        };
+        if has_more && matches!(position, EntryPosition::After(_)) {
+            entries.remove(0);
+        }
+        entries.truncate(PAGE_SIZE);
+        let link = |name, id: AuditEntryId| self.filter.link(PAGE, Some((name, &id.to_string())));
+        self.newer = entries.first().filter(|_| has_newer).map(|entry| link("after", entry.id));
+        self.older = entries.last().filter(|_| has_older).map(|entry| link("before", entry.id));
+        self.further = searched_to.map(|entry| (link(further.0, entry), further.1));
+        self.entries = entries.into_iter().map(EntryRow::from).collect();
+    }
 }
 
 fn position(filter: &Filter) -> Result<EntryPosition, PageError> {

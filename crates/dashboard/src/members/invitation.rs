@@ -67,6 +67,10 @@ impl<'a> InvitationPage<'a> {
             has_passwords: has_passwords(request),
         }
     }
+
+    fn refused(self, status: StatusCode, alert: String) -> Result<HttpResponse, PageError> {
+        render(status, &Self { alert: Some(alert), ..self })
+    }
 }
 
 #[derive(Deserialize)]
@@ -97,24 +101,15 @@ pub(crate) async fn submit(
     let (mails, throttle) = (shared::<Mails>(&request)?, shared::<Throttle>(&request)?);
     let (token, invitation) = opened(&token, members.as_ref()).await?;
     let JoinForm { name, password } = form.into_inner();
-    let (session, password) = (Token::new(edge::random()), PresentedPassword::new(password));
-    let origin = origin(&request);
-    let id = MemberId::random(edge::random());
-    let joining = JoinRequest {
-        invitation: &token,
-        name: &name,
-        password: &password,
-        id,
-        salt: edge::random(),
-        session: &session,
-    };
+    let (session, password, origin) = (Token::new(edge::random()), PresentedPassword::new(password), origin(&request));
+    let (id, salt) = (MemberId::random(edge::random()), edge::random());
+    let joining = JoinRequest { invitation: &token, name: &name, password: &password, id, salt, session: &session };
     let page = InvitationPage::new(&request, &invitation, &token, &name, mails);
     // The password may be that of an account.
     let email = Some(&invitation.email);
     let wait = throttle.wait(email, origin.address).or_else(|| throttle.wait_as_stranger(email, origin.address));
     if let Some(wait) = wait {
-        let alert = Some(too_many_attempts(wait));
-        return render(StatusCode::TOO_MANY_REQUESTS, &InvitationPage { alert, ..page });
+        return page.refused(StatusCode::TOO_MANY_REQUESTS, too_many_attempts(wait));
     }
     match join(members.as_ref(), members.as_ref(), hasher.as_ref(), joining, origin).await {
         Ok((_, SignIn::CodeNeeded)) => Ok(code_needed(&Destination::default(), &session)),
@@ -129,13 +124,9 @@ pub(crate) async fn submit(
         }
         Err(JoinError::WrongPassword(accounts)) => {
             note_failure_later(sessions.into_inner(), accounts, origin);
-            let alert = Some(WRONG_PASSWORD.to_owned());
-            render(StatusCode::UNAUTHORIZED, &InvitationPage { alert, ..page })
+            page.refused(StatusCode::UNAUTHORIZED, WRONG_PASSWORD.to_owned())
         }
-        Err(JoinError::AccountNameTaken) => {
-            let alert = Some(ACCOUNT_NAME_TAKEN.to_owned());
-            render(StatusCode::CONFLICT, &InvitationPage { alert, ..page })
-        }
+        Err(JoinError::AccountNameTaken) => page.refused(StatusCode::CONFLICT, ACCOUNT_NAME_TAKEN.to_owned()),
         Err(JoinError::AccountChanged) => Err(PageError::AlreadyQueued),
         Err(JoinError::NoInvitation) => Err(PageError::NoInvitation),
         Err(JoinError::Hasher(error)) => Err(error.into()),

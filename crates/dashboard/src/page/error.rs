@@ -8,6 +8,7 @@ use intake_domain::{HasherError, Source, StoreError};
 use intake_http::{Cause, Methods, Note};
 
 use crate::page::destination::Destination;
+use crate::page::explanation::{self, Explanation};
 use crate::page::message::Message;
 use crate::page::refused::Refusal;
 
@@ -16,8 +17,6 @@ const SECOND_FACTOR: &str = "/settings/account/second-factor";
 
 /// Page on which a person chooses one of their organisations.
 pub(crate) const CHOOSE: &str = "/choose-organisation";
-const LOCKED: &str =
-    "Something else holds this in the database, so nothing was changed. If it lasts, ask those who run intake.";
 
 /// Reason why a page cannot be shown.
 #[derive(Debug)]
@@ -81,7 +80,7 @@ pub(crate) enum PageError {
 
 impl std::fmt::Display for PageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.status_title_text().1)
+        f.write_str(self.status_and_explanation().1.0)
     }
 }
 
@@ -108,14 +107,14 @@ impl PageError {
     }
 
     /// The title and the text of its page. None: the database may be away, or the reader is led elsewhere.
-    pub(crate) fn title_and_text(&self) -> Option<(&'static str, &'static str)> {
-        let (status, title, text) = self.status_title_text();
-        (!status.is_redirection() && self.cause().is_none()).then_some((title, text))
+    pub(crate) fn title_and_text(&self) -> Option<Explanation> {
+        let (status, explanation) = self.status_and_explanation();
+        (!status.is_redirection() && self.cause().is_none()).then_some(explanation)
     }
 
     /// The page for a reader whose request has this id, which is shown where only the log says more.
     pub(crate) fn page(&self, request_id: Option<&str>) -> String {
-        let (_, title, text) = self.status_title_text();
+        let (_, (title, text)) = self.status_and_explanation();
         let (link, link_text) = match self {
             Self::NoInvitation | Self::NoPasswordReset | Self::NoEmailChange | Self::PasswordsOff => {
                 ("/sign-in", "Sign in")
@@ -128,114 +127,36 @@ impl PageError {
         Message { title, text: &text, request_id, link, link_text }.render().unwrap_or_default()
     }
 
-    fn status_title_text(&self) -> (StatusCode, &'static str, &'static str) {
+    fn status_and_explanation(&self) -> (StatusCode, Explanation) {
         match self {
-            Self::SignInFirst(_) => (StatusCode::SEE_OTHER, "Sign in", "Sign in first."),
-            Self::ChooseFirst(_) => (StatusCode::SEE_OTHER, "Choose an organisation", "Choose an organisation first."),
-            Self::SecondFactorFirst => {
-                (StatusCode::SEE_OTHER, "Turn on two-step sign-in", "Your organisation requires it.")
+            Self::SignInFirst(_) => (StatusCode::SEE_OTHER, explanation::SIGN_IN_FIRST),
+            Self::ChooseFirst(_) => (StatusCode::SEE_OTHER, explanation::CHOOSE_FIRST),
+            Self::SecondFactorFirst => (StatusCode::SEE_OTHER, explanation::SECOND_FACTOR_FIRST),
+            Self::ConfirmFirst(_) => (StatusCode::SEE_OTHER, explanation::CONFIRM_FIRST),
+            Self::AdministratorsOnly => (StatusCode::FORBIDDEN, explanation::ADMINISTRATORS_ONLY),
+            Self::AdministratorsAndAuditorsOnly => {
+                (StatusCode::FORBIDDEN, explanation::ADMINISTRATORS_AND_AUDITORS_ONLY)
             }
-            Self::ConfirmFirst(_) => (StatusCode::SEE_OTHER, "Confirm it's you", "Confirm who you are first."),
-            Self::AdministratorsOnly => (
-                StatusCode::FORBIDDEN,
-                "For administrators only",
-                "Only administrators can see this page. Ask an administrator at your organisation if you need access.",
-            ),
-            Self::AdministratorsAndAuditorsOnly => (
-                StatusCode::FORBIDDEN,
-                "For administrators only",
-                "Only administrators and auditors can see this page. Ask an administrator at your organisation if you \
-                 need access.",
-            ),
-            Self::AuditorsOnlyLook => (
-                StatusCode::FORBIDDEN,
-                "Auditors can't change this",
-                "As an auditor you can see API keys, members and activity, and change your own account. Nothing was \
-                 changed. Ask an administrator at your organisation if you need access.",
-            ),
-            Self::NotFound => (StatusCode::NOT_FOUND, "Page not found", "We couldn't find that page."),
-            Self::WrongMethod(_) => {
-                (StatusCode::METHOD_NOT_ALLOWED, "This page can't be opened that way", "Open it from the menu again.")
-            }
-            Self::CrossSite => {
-                (StatusCode::FORBIDDEN, "Request blocked", "Another site asked for this change, so it was not made.")
-            }
-            Self::StaleForm => (
-                StatusCode::FORBIDDEN,
-                "This form is out of date",
-                "You have signed in or out, confirmed who you are, or switched to another organisation since it was opened, so nothing was changed. Open the page again and repeat your change.",
-            ),
-            Self::BadForm => (
-                StatusCode::BAD_REQUEST,
-                "Something was wrong with that form",
-                "Nothing was changed. Open the page again.",
-            ),
-            Self::BadAddress => (
-                StatusCode::BAD_REQUEST,
-                "Something is wrong with this address",
-                "It holds characters that can't be read. Go to the page again from the menu.",
-            ),
-            Self::NoInvitation => (
-                StatusCode::NOT_FOUND,
-                "This invitation no longer works",
-                "It was used or revoked, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
-            ),
-            Self::NoPasswordReset => (
-                StatusCode::NOT_FOUND,
-                "This reset link no longer works",
-                "It was used or replaced, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
-            ),
-            Self::NoEmailChange => (
-                StatusCode::NOT_FOUND,
-                "This link no longer works",
-                "It was used or replaced, it has expired, or the link is incomplete. Change your email again.",
-            ),
-            Self::PasswordsOff => (
-                StatusCode::FORBIDDEN,
-                "Passwords are turned off",
-                "Everyone signs in by single sign-on here, not with a password or a passkey alone. Nothing was changed.",
-            ),
-            Self::NoOtherEmail => (
-                StatusCode::FORBIDDEN,
-                "Your email can't be changed here",
-                "This service sends no mails, so it can't check a new address. Ask an administrator at your organisation \
-                 to invite the new address, and to remove this account.",
-            ),
-            Self::OrganisationSuspended => (
-                StatusCode::CONFLICT,
-                "Your organisation is suspended",
-                "All of its keys are refused, and no key can be created, until the operator of this service resumes it. \
-                 Nothing is lost. Ask the operator why.",
-            ),
-            Self::KeyTooLong => (
-                StatusCode::CONFLICT,
-                "The key must expire sooner",
-                "Your organisation limits how long keys work. Go back, and choose an earlier date.",
-            ),
-            Self::TooManyKeys => (
-                StatusCode::CONFLICT,
-                "Too many keys",
-                "Your organisation has reached its limit of active keys. Revoke one that is no longer used first.",
-            ),
-            Self::AlreadyQueued => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "One moment",
-                "Another password of yours is being checked. Go back, and try again.",
-            ),
-            Self::TooManyKeysToday => (
-                StatusCode::TOO_MANY_REQUESTS,
-                "Too many keys",
-                "Your organisation has reached today's limit of new keys. Try again tomorrow.",
-            ),
-            Self::Full | Self::Unavailable(_) => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                "One moment",
-                "The service is busy or cannot reach its database. Try again in a few seconds.",
-            ),
-            Self::Locked(_) => (StatusCode::SERVICE_UNAVAILABLE, "Not done", LOCKED),
-            Self::Unexpected(_) => {
-                (StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong", "An unexpected error occurred. Try again.")
-            }
+            Self::AuditorsOnlyLook => (StatusCode::FORBIDDEN, explanation::AUDITORS_ONLY_LOOK),
+            Self::NotFound => (StatusCode::NOT_FOUND, explanation::NOT_FOUND),
+            Self::WrongMethod(_) => (StatusCode::METHOD_NOT_ALLOWED, explanation::WRONG_METHOD),
+            Self::CrossSite => (StatusCode::FORBIDDEN, explanation::CROSS_SITE),
+            Self::StaleForm => (StatusCode::FORBIDDEN, explanation::STALE_FORM),
+            Self::BadForm => (StatusCode::BAD_REQUEST, explanation::BAD_FORM),
+            Self::BadAddress => (StatusCode::BAD_REQUEST, explanation::BAD_ADDRESS),
+            Self::NoInvitation => (StatusCode::NOT_FOUND, explanation::NO_INVITATION),
+            Self::NoPasswordReset => (StatusCode::NOT_FOUND, explanation::NO_PASSWORD_RESET),
+            Self::NoEmailChange => (StatusCode::NOT_FOUND, explanation::NO_EMAIL_CHANGE),
+            Self::PasswordsOff => (StatusCode::FORBIDDEN, explanation::PASSWORDS_OFF),
+            Self::NoOtherEmail => (StatusCode::FORBIDDEN, explanation::NO_OTHER_EMAIL),
+            Self::OrganisationSuspended => (StatusCode::CONFLICT, explanation::ORGANISATION_SUSPENDED),
+            Self::KeyTooLong => (StatusCode::CONFLICT, explanation::KEY_TOO_LONG),
+            Self::TooManyKeys => (StatusCode::CONFLICT, explanation::TOO_MANY_KEYS),
+            Self::AlreadyQueued => (StatusCode::TOO_MANY_REQUESTS, explanation::ALREADY_QUEUED),
+            Self::TooManyKeysToday => (StatusCode::TOO_MANY_REQUESTS, explanation::TOO_MANY_KEYS_TODAY),
+            Self::Full | Self::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, explanation::FULL),
+            Self::Locked(_) => (StatusCode::SERVICE_UNAVAILABLE, explanation::LOCKED),
+            Self::Unexpected(_) => (StatusCode::INTERNAL_SERVER_ERROR, explanation::UNEXPECTED),
         }
     }
 }
@@ -271,7 +192,7 @@ impl From<askama::Error> for PageError {
 
 impl ResponseError for PageError {
     fn status_code(&self) -> StatusCode {
-        self.status_title_text().0
+        self.status_and_explanation().0
     }
 
     fn error_response(&self) -> HttpResponse {

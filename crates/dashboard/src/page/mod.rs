@@ -12,6 +12,7 @@ pub(crate) mod draft;
 pub(crate) mod environment;
 pub(crate) mod error;
 pub(crate) mod error_summary;
+mod explanation;
 pub(crate) mod fault;
 pub(crate) mod form_token;
 pub(crate) mod guard;

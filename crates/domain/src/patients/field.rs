@@ -75,6 +75,115 @@ pub struct Definition {
     pub example: &'static str,
 }
 
+/// Every field, described here alone, in the order of the variants.
+static DEFINITIONS: [Definition; EVERY.len()] = [
+    Definition {
+        name: "firstName",
+        column: "first_name",
+        number: 1,
+        is_required: true,
+        rule: Rule::Name { max: 255 },
+        description: "First name",
+        example: "Ada",
+    },
+    Definition {
+        name: "lastName",
+        column: "last_name",
+        number: 2,
+        is_required: true,
+        rule: Rule::Name { max: 255 },
+        description: "Last name",
+        example: "Lovelace",
+    },
+    Definition {
+        name: "phoneNumber",
+        column: "phone_number",
+        number: 3,
+        is_required: true,
+        rule: Rule::Pattern {
+            form: "E.164: `+`, a digit from 1 to 9, then 1 to 14 digits",
+            pattern: r"^\+[1-9][0-9]{1,14}$",
+            matches: is_e164,
+            fault: FaultKind::NotE164,
+        },
+        description: "Phone number",
+        example: "+61491570006",
+    },
+    Definition {
+        name: "dateOfBirth",
+        column: "date_of_birth",
+        number: 4,
+        is_required: true,
+        rule: Rule::BirthDate { earliest: "1850-01-01" },
+        description: "Date of birth",
+        example: "1985-12-10",
+    },
+    Definition {
+        name: "email",
+        column: "email",
+        number: 5,
+        is_required: false,
+        // The longest address that can be delivered to (RFC 5321).
+        rule: Rule::Email { max: 254 },
+        description: "Email address",
+        example: "ada@example.com",
+    },
+    Definition {
+        name: "addressLine1",
+        column: "address_line1",
+        number: 6,
+        is_required: false,
+        rule: Rule::Text { max: 255 },
+        description: "Street address, line 1",
+        example: "12 Analytical Street",
+    },
+    Definition {
+        name: "addressLine2",
+        column: "address_line2",
+        number: 7,
+        is_required: false,
+        rule: Rule::Text { max: 255 },
+        description: "Street address, line 2",
+        example: "Unit 3",
+    },
+    Definition {
+        name: "suburb",
+        column: "suburb",
+        number: 8,
+        is_required: false,
+        rule: Rule::Text { max: 100 },
+        description: "Suburb or city",
+        example: "Carlton",
+    },
+    Definition {
+        name: "state",
+        column: "state",
+        number: 9,
+        is_required: false,
+        rule: Rule::Text { max: 50 },
+        description: "State or territory",
+        example: "VIC",
+    },
+    Definition {
+        name: "postcode",
+        column: "postcode",
+        number: 10,
+        is_required: false,
+        rule: Rule::Text { max: 20 },
+        description: "Postcode",
+        example: "3053",
+    },
+    Definition {
+        name: "country",
+        column: "country",
+        number: 11,
+        is_required: false,
+        rule: Rule::OneOf(&["AU"]),
+        description: "Country code",
+        example: "AU",
+    },
+];
+
 impl Field {
     /// Every field, in the order in which faults are reported.
     pub const ALL: &'static [Self] = &EVERY;
@@ -87,116 +196,11 @@ impl Field {
         fields
     };
 
-    /// The one place where a field is described.
+    /// Everything that is known of the field.
+    #[expect(clippy::indexing_slicing, reason = "there is a definition of every field")]
     #[must_use]
     pub const fn definition(self) -> &'static Definition {
-        match self {
-            Self::FirstName => &Definition {
-                name: "firstName",
-                column: "first_name",
-                number: 1,
-                is_required: true,
-                rule: Rule::Name { max: 255 },
-                description: "First name",
-                example: "Ada",
-            },
-            Self::LastName => &Definition {
-                name: "lastName",
-                column: "last_name",
-                number: 2,
-                is_required: true,
-                rule: Rule::Name { max: 255 },
-                description: "Last name",
-                example: "Lovelace",
-            },
-            Self::PhoneNumber => &Definition {
-                name: "phoneNumber",
-                column: "phone_number",
-                number: 3,
-                is_required: true,
-                rule: Rule::Pattern {
-                    form: "E.164: `+`, a digit from 1 to 9, then 1 to 14 digits",
-                    pattern: r"^\+[1-9][0-9]{1,14}$",
-                    matches: is_e164,
-                    fault: FaultKind::NotE164,
-                },
-                description: "Phone number",
-                example: "+61491570006",
-            },
-            Self::DateOfBirth => &Definition {
-                name: "dateOfBirth",
-                column: "date_of_birth",
-                number: 4,
-                is_required: true,
-                rule: Rule::BirthDate { earliest: "1850-01-01" },
-                description: "Date of birth",
-                example: "1985-12-10",
-            },
-            Self::Email => &Definition {
-                name: "email",
-                column: "email",
-                number: 5,
-                is_required: false,
-                // The longest address that can be delivered to (RFC 5321).
-                rule: Rule::Email { max: 254 },
-                description: "Email address",
-                example: "ada@example.com",
-            },
-            Self::AddressLine1 => &Definition {
-                name: "addressLine1",
-                column: "address_line1",
-                number: 6,
-                is_required: false,
-                rule: Rule::Text { max: 255 },
-                description: "Street address, line 1",
-                example: "12 Analytical Street",
-            },
-            Self::AddressLine2 => &Definition {
-                name: "addressLine2",
-                column: "address_line2",
-                number: 7,
-                is_required: false,
-                rule: Rule::Text { max: 255 },
-                description: "Street address, line 2",
-                example: "Unit 3",
-            },
-            Self::Suburb => &Definition {
-                name: "suburb",
-                column: "suburb",
-                number: 8,
-                is_required: false,
-                rule: Rule::Text { max: 100 },
-                description: "Suburb or city",
-                example: "Carlton",
-            },
-            Self::State => &Definition {
-                name: "state",
-                column: "state",
-                number: 9,
-                is_required: false,
-                rule: Rule::Text { max: 50 },
-                description: "State or territory",
-                example: "VIC",
-            },
-            Self::Postcode => &Definition {
-                name: "postcode",
-                column: "postcode",
-                number: 10,
-                is_required: false,
-                rule: Rule::Text { max: 20 },
-                description: "Postcode",
-                example: "3053",
-            },
-            Self::Country => &Definition {
-                name: "country",
-                column: "country",
-                number: 11,
-                is_required: false,
-                rule: Rule::OneOf(&["AU"]),
-                description: "Country code",
-                example: "AU",
-            },
-        }
+        &DEFINITIONS[self as usize]
     }
 
     /// Applies the field's rule. Gives the day, where the value is one.
@@ -279,6 +283,13 @@ mod tests {
         let all: Vec<_> = Field::ALL.iter().map(|field| format!("{field:?}")).collect();
         assert_eq!(all, variants);
         assert!(Field::ALL.iter().enumerate().all(|(place, field)| *field as usize == place));
+    }
+
+    #[test]
+    fn every_definition_is_in_the_place_of_its_field() {
+        for field in Field::ALL {
+            assert_eq!(field.name().to_lowercase(), format!("{field:?}").to_lowercase());
+        }
     }
 
     #[test]

@@ -120,33 +120,14 @@ pub(crate) fn confirm(
         let moments: Option<(Option<OffsetDateTime>, Option<OffsetDateTime>)> = moments.first(connection).optional()?;
         let (confirmed_at, provider_confirmed_at) = moments.ok_or_else(session_ended)?;
         let has_factor = members::table.find(id).select(has_second_factor()).first::<bool>(connection)?;
-        let proof = match evidence {
-            Evidence::Password(hash, proof) => {
-                if locked.password() != Some(hash.as_str()) || (has_factor && proof.is_none()) {
-                    return Ok(ConfirmOutcome::NotEnough);
-                }
-                proof.filter(|_| has_factor)
-            }
-            Evidence::Provider(subject) => {
-                if !locked.is_of(subject) {
-                    return Ok(ConfirmOutcome::WrongFactor);
-                }
-                if has_factor {
-                    diesel::update(own).set(sessions::provider_confirmed_at.eq(audit.at)).execute(connection)?;
-                    return Ok(ConfirmOutcome::NotEnough);
-                }
-                None
-            }
-            Evidence::AfterProvider(_)
-                if provider_confirmed_at.is_none_or(|at| at <= audit.at - CONFIRMATION_PAGE_LIMIT) =>
-            {
-                return Ok(ConfirmOutcome::NotEnough);
-            }
-            Evidence::AfterProvider(proof) => Some(*proof),
-            Evidence::Passkey { last_confirmed_at, .. } if confirmed_at != *last_confirmed_at => {
-                return Ok(ConfirmOutcome::WrongFactor);
-            }
-            Evidence::Passkey { passkey, .. } => Some(Proof::Passkey(*passkey)),
+        if has_factor && matches!(evidence, Evidence::Provider(subject) if locked.is_of(subject)) {
+            diesel::update(own).set(sessions::provider_confirmed_at.eq(audit.at)).execute(connection)?;
+            return Ok(ConfirmOutcome::NotEnough);
+        }
+        let is_page_open = provider_confirmed_at.is_some_and(|at| at > audit.at - CONFIRMATION_PAGE_LIMIT);
+        let proof = match open_proof(evidence, &locked, has_factor, is_page_open, confirmed_at) {
+            Ok(proof) => proof,
+            Err(refused) => return Ok(refused),
         };
         match proof.map_or(Ok(ProofOutcome::UsedUp), |proof| use_up(connection, id, proof, audit.at))? {
             ProofOutcome::UsedUp => {}
@@ -157,6 +138,29 @@ pub(crate) fn confirm(
         diesel::update(own).set(renewed).execute(connection)?;
         Ok(ConfirmOutcome::Confirmed)
     })
+}
+
+/// The proof of a second factor that has to be used up, if the rest of the evidence holds.
+fn open_proof(
+    evidence: &Evidence,
+    member: &StoredProofs,
+    has_factor: bool,
+    is_page_open: bool,
+    confirmed_at: Option<OffsetDateTime>,
+) -> Result<Option<Proof>, ConfirmOutcome> {
+    match evidence {
+        Evidence::Password(hash, _) if member.password() != Some(hash.as_str()) => Err(ConfirmOutcome::NotEnough),
+        Evidence::Password(_, None) if has_factor => Err(ConfirmOutcome::NotEnough),
+        Evidence::Password(_, proof) => Ok(proof.filter(|_| has_factor)),
+        Evidence::Provider(subject) if !member.is_of(subject) => Err(ConfirmOutcome::WrongFactor),
+        Evidence::Provider(_) => Ok(None),
+        Evidence::AfterProvider(_) if !is_page_open => Err(ConfirmOutcome::NotEnough),
+        Evidence::AfterProvider(proof) => Ok(Some(*proof)),
+        Evidence::Passkey { last_confirmed_at, .. } if confirmed_at != *last_confirmed_at => {
+            Err(ConfirmOutcome::WrongFactor)
+        }
+        Evidence::Passkey { passkey, .. } => Ok(Some(Proof::Passkey(*passkey))),
+    }
 }
 
 #[diesel::dsl::auto_type]

@@ -99,13 +99,12 @@ fn add_key(
         return Ok(AddKeyOutcome::TooManyToday);
     }
     let subject = read(networks.clone()).after_name(key.name.as_str());
-    let digest = key.digest.as_bytes().as_slice();
     let ends_after = key.replaces.map(|by| i64::try_from(by.ends_after.whole_microseconds()).unwrap_or(i64::MAX));
     let row = (
         api_keys::id.eq(key.id.as_uuid()),
         api_keys::organisation_id.eq(key.organisation_id.as_uuid()),
         api_keys::name.eq(key.name.as_str()),
-        api_keys::digest.eq(digest),
+        api_keys::digest.eq(key.digest.as_bytes().as_slice()),
         api_keys::hint.eq(&key.hint),
         api_keys::created_at.eq(key.created_at),
         api_keys::created_by.eq(name_of(&audit.actor)),
@@ -128,11 +127,7 @@ fn add_key(
         record_added(connection, key, &subject, audit)?;
         return Ok(AddKeyOutcome::Added);
     }
-    // The row is this very key if an earlier run of this work was committed and its answer lost.
-    let same = api_keys::table.find((key.organisation_id.as_uuid(), key.id.as_uuid()));
-    let same = same.filter(api_keys::digest.eq(digest));
-    let is_same = diesel::select(diesel::dsl::exists(same)).get_result(connection)?;
-    Ok(if is_same { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
+    Ok(if is_stored(connection, key)? { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
 }
 
 /// Returns why the organisation, which gets locked, may not have this key.
@@ -171,6 +166,13 @@ fn end_by(connection: &mut PgConnection, new: &NewKey, replacement: Replacement)
         .bind::<Timestamptz, _>(replacement.ends_by)
         .execute(connection)
         .map(drop)
+}
+
+/// Returns whether this very key is there: an earlier run of the work was committed, and its answer lost.
+fn is_stored(connection: &mut PgConnection, key: &NewKey) -> QueryResult<bool> {
+    let there = api_keys::table.find((key.organisation_id.as_uuid(), key.id.as_uuid()));
+    let this = there.filter(api_keys::digest.eq(key.digest.as_bytes().as_slice()));
+    diesel::select(diesel::dsl::exists(this)).get_result(connection)
 }
 
 fn record_added(connection: &mut PgConnection, key: &NewKey, subject: &str, audit: &AuditContext) -> QueryResult<()> {

@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, ClearMarkOutcome, IssuedKey, KeyId, KeyList, KeyRecord, KeyRequest, KeyRevocationStore, KeySecret,
-    KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, RevokeOutcome, allow_networks, clear_sent_in_clear,
-    create_key, list_keys, replace_leaked_key, timestamp,
+    AllowedNetworks, AuditContext, ClearMarkOutcome, IssuedKey, KeyId, KeyList, KeyRecord, KeyRequest,
+    KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, RevokeOutcome,
+    allow_networks, clear_sent_in_clear, create_key, list_keys, replace_leaked_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
@@ -52,13 +52,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
         }
         KeyCommand::ClearSentInClear(KeyArguments { key, run, output }) => {
-            let was_marked =
-                clear_sent_in_clear(keys, key, &audit(&run, configuration)).await? == ClearMarkOutcome::Cleared;
-            let text = match was_marked {
-                true => format!("Key {key} is no longer marked as sent in clear."),
-                false => format!("Key {key} is not marked as sent in clear."),
-            };
-            print_change(&output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
+            clear_mark(keys, key, &audit(&run, configuration), &output).await
         }
         KeyCommand::Pause(arguments) => pause(keys, &arguments, configuration).await,
         KeyCommand::Resume(arguments) => resume(keys, &arguments, configuration).await,
@@ -66,19 +60,10 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             if let Some(networks) = &allow {
                 allow_networks(keys, key, None, networks, &audit(&run, configuration)).await?;
             }
-            let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
-            let (networks, reason) = (&stored.allowed_networks, reason_of_refusal(&stored));
-            let value = json!({ "id": key.to_string(), "allowedNetworks": value_of_networks(networks) });
-            let end = if reason.is_empty() { "" } else { "." };
-            print_change(&output, &value, &format!("Key {key} is accepted from: {networks}{end}{reason}"))
+            print_networks(keys, key, &output).await
         }
         KeyCommand::Revoke(KeyArguments { key, run, output }) => {
-            let (was, at) = match keys.revoke(key, None, &audit(&run, configuration)).await? {
-                RevokeOutcome::Revoked { at } => ("was revoked", timestamp(at)),
-                RevokeOutcome::AlreadyRevoked { at } => ("was already revoked", timestamp(at)),
-            };
-            let value = json!({ "id": key.to_string(), "revokedAt": at });
-            print_change(&output, &value, &format!("Key {key} {was} at {at}."))
+            revoke(keys, key, &audit(&run, configuration), &output).await
         }
     }
 }
@@ -186,6 +171,29 @@ fn print_replacement(
 /// Says what to do with a key that nobody has seen.
 fn unprinted(made: &IssuedKey) -> String {
     format!("key {0} was made and works: end it with `intake key revoke {0}`", made.id)
+}
+
+async fn clear_mark(keys: &PostgresKeyStore, key: KeyId, audit: &AuditContext, output: &Output) -> anyhow::Result<()> {
+    let was_marked = clear_sent_in_clear(keys, key, audit).await? == ClearMarkOutcome::Cleared;
+    let now = if was_marked { "no longer" } else { "not" };
+    let text = format!("Key {key} is {now} marked as sent in clear.");
+    print_change(output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)
+}
+
+async fn print_networks(keys: &PostgresKeyStore, key: KeyId, output: &Output) -> anyhow::Result<()> {
+    let (_, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
+    let (networks, reason) = (&stored.allowed_networks, reason_of_refusal(&stored));
+    let value = json!({ "id": key.to_string(), "allowedNetworks": value_of_networks(networks) });
+    let end = if reason.is_empty() { "" } else { "." };
+    print_change(output, &value, &format!("Key {key} is accepted from: {networks}{end}{reason}"))
+}
+
+async fn revoke(keys: &PostgresKeyStore, key: KeyId, audit: &AuditContext, output: &Output) -> anyhow::Result<()> {
+    let (was, at) = match keys.revoke(key, None, audit).await? {
+        RevokeOutcome::Revoked { at } => ("was revoked", timestamp(at)),
+        RevokeOutcome::AlreadyRevoked { at } => ("was already revoked", timestamp(at)),
+    };
+    print_change(output, &json!({ "id": key.to_string(), "revokedAt": at }), &format!("Key {key} {was} at {at}."))
 }
 
 /// Lists the keys of an organisation, or with their organisations those of all.

@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail, ensure};
 use intake_domain::{
     AccountStore, AuditContext, EmailAddress, InvitationStore, LinkDelivery, MemberRecord, MemberStore, OrganisationId,
-    RemoveOutcome, ResetSecondFactorError, Token, WithdrawOutcome, invite_member, issue_password_reset,
+    RemoveOutcome, ResetSecondFactorError, Role, Token, WithdrawOutcome, invite_member, issue_password_reset,
     reset_second_factor, timestamp,
 };
 use intake_edge as edge;
@@ -25,21 +25,7 @@ pub(crate) async fn member(
 ) -> anyhow::Result<()> {
     let members = &PostgresMembers::new(database.clone());
     match command {
-        MemberCommand::Invite { member: MemberArguments { organisation, email, run, output }, role } => {
-            configuration.assert_links_lead_here()?;
-            let token = Token::new(edge::random());
-            let made = invite_member(
-                members,
-                organisation,
-                email,
-                role,
-                token,
-                LinkDelivery::Shown,
-                &audit(&run, configuration),
-            )
-            .await?;
-            print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
-        }
+        MemberCommand::Invite { member, role } => invite(members, member, role, configuration).await,
         MemberCommand::List { organisation, output } => {
             assert_organisation(&database, Some(organisation)).await?;
             list(members, organisation, &output).await
@@ -54,18 +40,7 @@ pub(crate) async fn member(
             let value = json!({ "id": member.id.to_string(), "email": member.email });
             print_change(&output, &value, &format!("Removed {email}, who is signed out everywhere."))
         }
-        MemberCommand::ResetPassword(MemberArguments { organisation, email, run, output }) => {
-            ensure!(
-                configuration.passwords().are_on(),
-                "INTAKE_PASSWORDS is off: members sign in by single sign-on alone, and the link would be refused"
-            );
-            configuration.assert_links_lead_here()?;
-            let (token, shown) = (Token::new(edge::random()), LinkDelivery::Shown);
-            let made =
-                issue_password_reset(members, members, organisation, &email, token, shown, &audit(&run, configuration))
-                    .await?;
-            print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
-        }
+        MemberCommand::ResetPassword(member) => reset_password(members, member, configuration).await,
         MemberCommand::Link(MemberArguments { organisation, email, run, output }) => {
             let nobody = || anyhow!("the organisation {organisation} has no member {email}");
             let member = members.member(organisation, &email).await?.ok_or_else(nobody)?;
@@ -77,19 +52,43 @@ pub(crate) async fn member(
             print_change(&output, &json!({ "id": member.id.to_string(), "email": email.as_str() }), &text)
         }
         MemberCommand::ResetSecondFactor(MemberArguments { organisation, email, run, output }) => {
-            let was_on =
-                match reset_second_factor(members, members, organisation, &email, &audit(&run, configuration)).await {
-                    Ok(()) => true,
-                    Err(ResetSecondFactorError::AlreadyOff) => false,
-                    Err(error) => return Err(error.into()),
-                };
-            let text = match was_on {
-                true => format!("{email} now signs in without two-step sign-in."),
-                false => format!("{email} already signs in without two-step sign-in."),
+            let audit = audit(&run, configuration);
+            let (was_on, now) = match reset_second_factor(members, members, organisation, &email, &audit).await {
+                Ok(()) => (true, "now"),
+                Err(ResetSecondFactorError::AlreadyOff) => (false, "already"),
+                Err(error) => return Err(error.into()),
             };
+            let text = format!("{email} {now} signs in without two-step sign-in.");
             print_change(&output, &json!({ "email": email.as_str(), "wasOn": was_on }), &text)
         }
     }
+}
+
+async fn invite(
+    members: &PostgresMembers,
+    MemberArguments { organisation, email, run, output }: MemberArguments,
+    role: Role,
+    configuration: &Configuration,
+) -> anyhow::Result<()> {
+    configuration.assert_links_lead_here()?;
+    let (token, shown, audit) = (Token::new(edge::random()), LinkDelivery::Shown, audit(&run, configuration));
+    let made = invite_member(members, organisation, email, role, token, shown, &audit).await?;
+    print_link(&output, &made.email, &configuration.invitation_link(&made.token), made.expires_at)
+}
+
+async fn reset_password(
+    members: &PostgresMembers,
+    MemberArguments { organisation, email, run, output }: MemberArguments,
+    configuration: &Configuration,
+) -> anyhow::Result<()> {
+    ensure!(
+        configuration.passwords().are_on(),
+        "INTAKE_PASSWORDS is off: members sign in by single sign-on alone, and the link would be refused"
+    );
+    configuration.assert_links_lead_here()?;
+    let (token, shown, audit) = (Token::new(edge::random()), LinkDelivery::Shown, audit(&run, configuration));
+    let made = issue_password_reset(members, members, organisation, &email, token, shown, &audit).await?;
+    print_link(&output, &made.email, &configuration.password_reset_link(&made.token), made.expires_at)
 }
 
 async fn list(members: &dyn MemberStore, organisation: OrganisationId, output: &Output) -> anyhow::Result<()> {

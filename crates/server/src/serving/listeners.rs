@@ -147,15 +147,18 @@ where
         let connections = connections.clone();
         server = server.listen("http", listener, move || {
             let connections = connections.clone();
-            let watch = move |stream: TcpStream| {
-                let peer = stream.peer_addr().ok();
-                let slot = connections.admit(peer.map(|peer| peer.ip()), false).ok_or(());
-                ready(slot.map(|slot| (Connection::new(stream, slot, false), peer)))
-            };
-            fn_service(watch).and_then(requests(application(), stopping.clone()))
+            fn_service(move |stream| ready(admit(stream, &connections).ok_or(())))
+                .and_then(requests(application(), stopping.clone()))
         })?;
     }
     Ok(server.run())
+}
+
+/// A connection without encryption. None: all slots are taken.
+fn admit(stream: TcpStream, connections: &Connections) -> Option<(Connection<TcpStream>, Option<SocketAddr>)> {
+    let peer = stream.peer_addr().ok();
+    let slot = connections.admit(peer.map(|peer| peer.ip()), false)?;
+    Some((Connection::new(stream, slot, false), peer))
 }
 
 /// An encrypted connection and the address of its client.

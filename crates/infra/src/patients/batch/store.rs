@@ -70,19 +70,14 @@ fn answers(
     let batch: InsertBatch<'_> = requests.iter().filter_map(Request::row).collect();
     let rows = batch.rows();
     let is_probe = requests.iter().any(|request| matches!(request.task, Task::Probe));
-    // On Citus a single shard may be away, which must not take the whole instance out of service: the node is asked.
-    if is_probe && is_spread {
-        diesel::sql_query("SELECT 1").execute(connection)?;
-    }
-    let is_probed = is_probe && !is_spread;
-    if is_probed && was_away {
-        try_to_write(connection)?;
+    if is_probe {
+        probe(connection, is_spread, was_away)?;
     }
     let stored = match context.directory.shards.function(batch.organisations()) {
         Some(shard) => shard_function::store(&batch, shard, connection)?,
         None => None,
     };
-    let stored = stored.map_or_else(|| batch.store(connection, is_probed, is_spread), Ok)?;
+    let stored = stored.map_or_else(|| batch.store(connection, is_probe && !is_spread, is_spread), Ok)?;
     let are_all_created = stored == rows;
     *is_stored = true;
     let is_open = |request: &&Request| !are_all_created || matches!(request.task, Task::Check(..));
@@ -105,7 +100,22 @@ fn answers(
         }
     };
     let answers: Vec<_> = requests.iter().map(answer).collect();
-    context.uses.note(requests.iter().zip(&answers).filter_map(|(request, answer)| {
+    note_uses(&context.uses, requests, &answers);
+    Ok(answers)
+}
+
+/// Tests what the insert does not. A single shard of Citus may be away, which must not take the whole instance out of
+/// service, so the node is asked. A database that was away has to prove that its disk takes patients.
+fn probe(connection: &mut PgConnection, is_spread: bool, was_away: bool) -> QueryResult<()> {
+    match (is_spread, was_away) {
+        (true, _) => diesel::sql_query("SELECT 1").execute(connection).map(drop),
+        (false, true) => connection.transaction(|connection| write_and_roll_back(connection, 1)),
+        (false, false) => Ok(()),
+    }
+}
+
+fn note_uses(uses: &KeyUses, requests: &[Request], answers: &[Result<Answer, StoreError>]) {
+    uses.note(requests.iter().zip(answers).filter_map(|(request, answer)| {
         let has_created = match (answer, &request.task) {
             (Ok(Answer::Registered(Registered::Created(_))), _) => true,
             (Ok(Answer::Registered(Registered::Before { .. })), _)
@@ -114,11 +124,6 @@ fn answers(
         };
         Some((request.holder()?, request.since, has_created))
     }));
-    Ok(answers)
-}
-
-fn try_to_write(connection: &mut PgConnection) -> QueryResult<()> {
-    connection.transaction(|connection| write_and_roll_back(connection, 1))
 }
 
 /// Stores patients of no organisation and rolls back, because only a write shows that the disk is full.

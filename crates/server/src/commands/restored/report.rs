@@ -57,15 +57,13 @@ impl Report<'_> {
         if plan.without_rows.len() < plan.lost.len() {
             text += &format!("These actions were lost:\n{}", lines(false));
         }
+        let to_carry_out = |closes| self.to_carry_out().filter(move |step| step.closes() == closes).map(Step::command);
         text += &listed(
             "These commands repeat what they came to, in this order, before any client or member is back (--apply carries \
              them out):",
-            self.steps().filter(|step| step.closes() && !step.is_by_hand()).map(Step::command),
+            to_carry_out(true),
         );
-        text += &listed(
-            "Then these, if it must still be so (--apply carries them out, too):",
-            self.steps().filter(|step| !step.closes() && !step.is_by_hand()).map(Step::command),
-        );
+        text += &listed("Then these, if it must still be so (--apply carries them out, too):", to_carry_out(false));
         text += &listed(
             "These are left to you, because someone must get what they print:",
             self.steps().filter(|step| step.is_by_hand()).map(Step::command),
