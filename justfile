@@ -10,6 +10,18 @@ run *arguments:
 test *arguments:
     cargo test {{ arguments }}
 
+# Measures how long the tests in the table of docs/CONTRIBUTING.md take once they are built: `just durations domain` measures only commands with this word
+durations word="":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    grep '^| ' docs/CONTRIBUTING.md | grep --only-matching '`cargo test -[^`]*`' | tr --delete '`' | sort --unique | grep --invert-match NAME_ \
+        | grep -e '{{ word }}' | while read -r command; do
+        ${command/cargo test/cargo test --no-run} &> /dev/null < /dev/null
+        SECONDS=0
+        $command &> /dev/null < /dev/null || echo "failed: $command"
+        echo "$SECONDS seconds: $command"
+    done
+
 # Checks format and lints
 lint:
     cargo fmt --all --check
