@@ -21,6 +21,8 @@ CREATE TABLE organisations (
     closed_at timestamptz,
     -- The most days for which a key may be made. NULL: no limit.
     key_days_max integer,
+    -- The name of the time zone in which members see days and times.
+    time_zone text NOT NULL DEFAULT 'UTC',
     -- How many of its patients were erased with it.
     erased_patients bigint NOT NULL DEFAULT 0
 );

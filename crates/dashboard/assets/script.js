@@ -18,43 +18,14 @@ for (const part of document.querySelectorAll(".bar nav [aria-current]")) {
     menu.scrollLeft = part.getBoundingClientRect().right - menu.getBoundingClientRect().right + 16;
 }
 
-// Moments in the page's language and the reader's own time zone; the exact one on hover.
-const language = document.documentElement.lang;
-const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+// How long ago, with the exact moment on hover.
+const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
 const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
-const medium = new Intl.DateTimeFormat(language, {
-    day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23",
-    timeZoneName: "short",
-});
-const hour = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const lastDay = (month) => new Intl.DateTimeFormat(language, { day: "numeric", month, year: "numeric" });
-const zoned = new Intl.DateTimeFormat(language, { timeZoneName: "short" });
-const today = new Date().toDateString();
-
-for (const time of document.querySelectorAll("time")) {
-    const at = new Date(time.dateTime);
-    // A narrow column may break before the time of day, never within it.
-    const [day, ...rest] = medium.format(at).split(", ");
-    const exact = at.toDateString() === today ? `today,\u00a0${hour.format(at)}` : `${day}, ${rest.join(", ").replaceAll(" ", "\u00a0")}`;
-    time.title = at.toLocaleString(language, { dateStyle: "full", timeStyle: "long" });
-    if (time.dataset.lastDay !== undefined) {
-        time.textContent = lastDay("short").format(new Date(at.getTime() - 1));
-        continue;
-    }
-    if (time.dataset.end !== undefined && at.getHours() + at.getMinutes() + at.getSeconds() === 0) {
-        const last = new Date(at.getTime() - 1);
-        const zone = zoned.formatToParts(last).find((part) => part.type === "timeZoneName").value;
-        const day = lastDay(time.closest("table") ? "short" : "long").format(last);
-        time.textContent = `the end of ${day}, ${zone}`.replaceAll(" ", "\u00a0").replace("of\u00a0", "of ");
-        continue;
-    }
-    if (time.dataset.relative === undefined) {
-        time.textContent = exact;
-        continue;
-    }
-    const seconds = (at.getTime() - Date.now()) / 1000;
+for (const time of document.querySelectorAll("time[data-relative]")) {
+    const seconds = (new Date(time.dateTime).getTime() - Date.now()) / 1000;
     const [unit, size] = steps.find(([, size]) => Math.abs(seconds) >= size) ?? steps.at(-1);
+    time.title = time.textContent;
     time.textContent = relative.format(Math.trunc(seconds / size), unit);
 }
 
@@ -123,26 +94,6 @@ for (const part of document.querySelectorAll("[data-shown-for]")) {
     show();
 }
 
-// Days begin and end where the reader is.
-for (const field of document.querySelectorAll("input[name=utc_offset]")) {
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    for (const text of document.querySelectorAll("[data-zone]")) {
-        text.textContent = `in your time zone (${zone})`;
-    }
-    for (const option of field.form.querySelectorAll("option[data-days]")) {
-        const day = new Date();
-        day.setDate(day.getDate() + Number(option.dataset.days));
-        const words = day.toLocaleDateString("en-AU", { day: "numeric", month: "short", year: "numeric" });
-        option.textContent = option.textContent.replace(/: until .*$/, `: until ${words}`);
-    }
-    field.form.addEventListener("submit", () => {
-        // The offset of that day, which summer time may have changed.
-        const day = (field.form.elements.expires ?? field.form.elements.from).value;
-        const at = day ? new Date(`${day}T23:59:59`) : new Date();
-        field.value = String(-at.getTimezoneOffset());
-    });
-}
-
 // A form is sent once, however often its button is pressed. Coming back to the page allows it again.
 for (const form of document.querySelectorAll("form[method=post]")) {
     form.addEventListener("submit", (event) => {
@@ -153,13 +104,6 @@ for (const form of document.querySelectorAll("form[method=post]")) {
     });
     window.addEventListener("pageshow", () => delete form.dataset.sent);
 }
-
-// Paper says when it was printed.
-addEventListener("beforeprint", () => {
-    for (const text of document.querySelectorAll("[data-printed]")) {
-        text.textContent = ` · ${medium.format(new Date())}`;
-    }
-});
 
 // Buttons that do nothing without scripts are shown by them.
 for (const button of document.querySelectorAll("button[data-print]")) {

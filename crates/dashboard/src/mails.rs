@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use intake_domain::{
-    Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, Mail, Mailer, Member, MemberId,
-    MemberRecord, MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, timestamp,
+    Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, Mail, Mailer, MemberId, MemberRecord,
+    MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, Zone, ZoneStore,
 };
 use intake_edge as edge;
-use time::macros::format_description;
-use time::{OffsetDateTime, UtcOffset};
+use time::OffsetDateTime;
 
 use crate::digests::{Digests, First};
-use crate::page::moment::end_in_words;
+use crate::page::moment::{day_and_time, end_in_words};
 
 /// Sends mails, if there is a mail server.
 #[derive(Clone)]
@@ -52,7 +51,7 @@ impl Mails {
              Organisation: {organisation}\nInvited by: {} ({})",
             self.base_url,
             if self.passwords.are_on() { "choose a name and a password" } else { "join" },
-            moment(until),
+            moment(until, by.zone),
             without_links(by.member.name.as_str()),
             by.member.email
         );
@@ -68,6 +67,7 @@ impl Mails {
         by: Option<&Name>,
         link: &str,
         until: OffsetDateTime,
+        zone: Zone,
     ) {
         let by = by.map_or("Someone, probably you, asked for".to_owned(), |by| {
             format!("{} sent you", without_links(by.as_str()))
@@ -75,30 +75,37 @@ impl Mails {
         let text = format!(
             "{by} a link to choose a new password:\n\n{link}\n\n\
              It works once, until {}. Your current password keeps working until you use it. If you didn't ask for this, ignore it.",
-            moment(until)
+            moment(until, zone)
         );
         self.send(share, to, "Choose a new password".to_owned(), text);
     }
 
     /// A link by which a member confirms a new address.
-    pub(crate) fn email_change(&self, member: &Member, to: &EmailAddress, link: &str, until: OffsetDateTime) {
+    pub(crate) fn email_change(&self, by: &SignedIn, to: &EmailAddress, link: &str, until: OffsetDateTime) {
         let text = format!(
             "Open this link to confirm your new email address:\n\n{link}\n\n\
              It works once, until {}. If you did not ask for this, ignore it.",
-            moment(until)
+            moment(until, by.zone)
         );
-        self.send(member.organisation_id, to, "Confirm your email address".to_owned(), text);
+        self.send(by.member.organisation_id, to, "Confirm your email address".to_owned(), text);
     }
 
     /// A change of a member's own account, which the member may not have made.
-    pub(crate) fn account(&self, account: &Account, to: &EmailAddress, change: AccountChange, origin: Origin) {
+    pub(crate) fn account(
+        &self,
+        account: &Account,
+        to: &EmailAddress,
+        change: AccountChange,
+        origin: Origin,
+        zone: Zone,
+    ) {
         let (subject, what) = (change.subject(), change.text(self.passwords));
         let address = origin.address.map_or("unknown".to_owned(), |address| address.to_string());
         let browser = origin.browser.map_or("unknown".to_owned(), |browser| browser.to_string());
         let text = format!(
             "{what}\n\nAccount: {}\nTime: {}\nAddress: {address}\nBrowser: {browser}",
             account.email,
-            moment(origin.at)
+            moment(origin.at, zone)
         );
         let help = match self.passwords {
             Passwords::On => format!("choose a new password at once at {}/forgotten-password, and tell", self.base_url),
@@ -211,15 +218,16 @@ impl Mails {
             1 => format!("API key “{}” expires soon", without_links(&first.name)),
             count => format!("{count} API keys of {organisation_name} expire soon"),
         };
+        let zone = first.zone;
         let paragraph = |ExpiringKey { id, name, hint, expires_at, .. }: &ExpiringKey| {
-            let (name, end) = (without_links(name), end_in_words(*expires_at));
+            let (name, end) = (without_links(name), end_in_words(*expires_at, zone));
             format!(
                 "“{name}” (…{hint}) works until {end}. Replace it: {}/settings/api-keys/{id}/replace",
                 self.base_url
             )
         };
         let text = format!(
-            "After a key has expired, requests with it are refused. Replace these API keys of {organisation_name} in time.\n\n{}",
+            "After a key has expired, requests with it are refused. Replace these API keys of {organisation_name} in time. All times are {zone}.\n\n{}",
             keys.iter().map(paragraph).collect::<Vec<_>>().join("\n\n")
         );
         self.send_all(first.organisation_id, to, &subject, &text);
@@ -365,11 +373,17 @@ pub(crate) fn without_links(name: &str) -> String {
     text
 }
 
-/// A moment, as a mail says it: its reader's time zone is not known.
-pub(crate) fn moment(at: OffsetDateTime) -> String {
-    let form = format_description!("[day padding:none] [month repr:long] [year], [hour]:[minute] UTC");
-    // A moment has everything that the form asks for.
-    at.to_offset(UtcOffset::UTC).format(form).unwrap_or_else(|_| timestamp(at))
+/// A moment, as a mail says it, with its zone.
+pub(crate) fn moment(at: OffsetDateTime, zone: Zone) -> String {
+    format!("{} {zone}", day_and_time(at, zone))
+}
+
+/// The zone for a mail to a person who may not be signed in. A mail in UTC is better than none.
+pub(crate) async fn zone_of(zones: &dyn ZoneStore, person: MemberId) -> Zone {
+    zones.zone_of(person).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the time zone of a mail could not be found");
+        Zone::default()
+    })
 }
 
 #[cfg(test)]

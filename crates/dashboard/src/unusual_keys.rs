@@ -6,7 +6,8 @@ use intake_domain::{
     UnusualUse,
 };
 
-use crate::mails::{Mails, moment, without_links};
+use crate::mails::{Mails, without_links};
+use crate::page::moment::day_and_time;
 
 /// Keys that one mail names. The list of keys shows the others.
 const NAMED_MAX: usize = 20;
@@ -76,17 +77,17 @@ fn text(first: &UnusualKey, keys: &[UnusualKey], environment: Environment, base_
         [key] => (format!("API key “{}”", without_links(&key.name)), "this API key"),
         keys => (format!("{} API keys of {organisation}", keys.len()), "these API keys"),
     };
-    let keys_of = format!("{number} of {organisation} ({environment})");
+    let (keys_of, zone) = (format!("{number} of {organisation} ({environment})"), first.zone);
     let (subject, what, advice, list) = match News::about(first) {
         News::OnlyRefused => (
             format!("Every request with {which} is refused"),
-            format!("No patient arrives through {keys_of}: every request is refused."),
+            format!("No patient arrives through {keys_of}: every request is refused. All times are {zone}."),
             REFUSED_ADVICE,
             format!("{base_url}/settings/api-keys"),
         ),
         News::Silent => (
             if keys.len() == 1 { format!("{which} has fallen silent") } else { format!("{which} have fallen silent") },
-            format!("No request with {keys_of} was accepted for longer than usual."),
+            format!("No request with {keys_of} was accepted for longer than usual. All times are {zone}."),
             "Check whether the software that uses the key runs, and what its own log says. The page of a key lists \
              requests that were refused. If you are closed for holidays, nothing is wrong. Revoke a key that nothing \
              needs any more.\n\nThe next mail about the silence of a key comes only after the key was used again.",
@@ -111,11 +112,11 @@ fn text(first: &UnusualKey, keys: &[UnusualKey], environment: Environment, base_
 
 /// A key, what has changed, and the address of its page.
 fn line(key: &UnusualKey, base_url: &str) -> String {
-    let UnusualKey { name, hint, id, change, .. } = key;
+    let UnusualKey { name, hint, id, change, zone, .. } = key;
     let what = match change {
         UnusualUse::Silent { last_used_at, used_days, days_apart } => format!(
             "last used on {}. Usually: used on {used_days} of {USUAL_DAYS} days, {}",
-            moment(*last_used_at),
+            day_and_time(*last_used_at, *zone),
             if *days_apart > 1 { format!("at most {days_apart} days apart") } else { "on consecutive days".to_owned() }
         ),
         UnusualUse::Refused { lately, before } => {
@@ -123,7 +124,7 @@ fn line(key: &UnusualKey, base_url: &str) -> String {
         }
         UnusualUse::OnlyRefused { last_used_at, refused, field } => format!(
             "no patient since {}; {refused} requests refused{}",
-            moment(*last_used_at),
+            day_and_time(*last_used_at, *zone),
             field.as_ref().map(|field| format!(", most of them because of {field}")).unwrap_or_default()
         ),
     };

@@ -44,6 +44,8 @@ mod text;
 mod timestamp;
 #[cfg(feature = "access")]
 mod token;
+#[cfg(feature = "access")]
+mod zone;
 
 pub use ids::{AuditEntryId, KeyId, MemberId, OrganisationId, PatientId};
 pub use patients::*;
@@ -61,6 +63,7 @@ pub use {
     network::{Network, NetworkError},
     store_error::{Source, StoreError},
     token::{Token, TokenDigest},
+    zone::{UnknownZone, Zone},
 };
 
 #[cfg(all(feature = "access", feature = "workspace"))]

@@ -14,7 +14,7 @@ use intake_domain::{
     AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, CreatedInPart, EndOutcome, Environment, Factors, Holder,
     InviteOutcome, KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog, MockKeyActivity, MockOwnKeyStore,
     MockPasskeyStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, MockSignatures, Name, OwnKeyStore,
-    PasskeyStore, PasswordHasher, Passwords, Role, SessionStore, SignedIn, Token,
+    PasskeyStore, PasswordHasher, Passwords, Role, SessionStore, SignedIn, Token, Zone,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -168,6 +168,7 @@ fn sessions() -> Arc<dyn SessionStore> {
             has_second_factor: false,
             is_second_factor_required: false,
             key_age_max: None,
+            zone: Zone::default(),
             is_second_factor_required_elsewhere: false,
             is_in_several: false,
             confirmed_at: None,

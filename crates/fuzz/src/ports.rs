@@ -2,7 +2,7 @@
 
 use intake_domain::{
     Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeKeyOutcome, ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome,
+    ChangeKeyOutcome, ChangeZoneOutcome, ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome,
     Guest, Invitation, InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore,
     KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore,
     KeySearch, KeyStop, KeyStopStore, KeyStore, LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId,
@@ -10,7 +10,7 @@ use intake_domain::{
     NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome,
     PasswordResetStore, PauseOutcome, ProviderAccount, RemoveOutcome, RequestEmailOutcome, RequireOutcome,
     ResumeOutcome, RevokeOutcome, Role, RoleOutcome, SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError,
-    Subject, TokenDigest, TotpSecret, WithdrawOutcome,
+    Subject, TokenDigest, TotpSecret, WithdrawOutcome, Zone, ZoneStore,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -280,5 +280,16 @@ mock! {
             age: Option<KeyAge>,
             audit: &AuditContext,
         ) -> Result<LimitAgeOutcome, StoreError>;
+    }
+
+    #[async_trait::async_trait]
+    impl ZoneStore for Members {
+        async fn change_zone(
+            &self,
+            organisation: OrganisationId,
+            zone: Zone,
+            audit: &AuditContext,
+        ) -> Result<ChangeZoneOutcome, StoreError>;
+        async fn zone_of(&self, person: MemberId) -> Result<Zone, StoreError>;
     }
 }

@@ -16,6 +16,7 @@ diesel::table! {
         suspended_at -> Nullable<Timestamptz>,
         closed_at -> Nullable<Timestamptz>,
         key_days_max -> Nullable<Integer>,
+        time_zone -> Text,
         erased_patients -> BigInt,
     }
 }

@@ -14,7 +14,7 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::ACCOUNT;
-use crate::mails::{AccountChange, Mails};
+use crate::mails::{AccountChange, Mails, zone_of};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
@@ -114,7 +114,7 @@ async fn ask(
         Err(RequestEmailError::Store(error)) => return Err(error.into()),
     };
     let link = format!("{}/confirm-email/{}", visitor.shared::<BaseUrl>()?.0, token.expose());
-    mails.email_change(&visitor.signed_in.member, email, &link, until);
+    mails.email_change(&visitor.signed_in, email, &link, until);
     visitor.mail_change(AccountChange::EmailChangeRequested)?;
     render(StatusCode::OK, &EmailPage { is_asked: true, ..page })
 }
@@ -181,8 +181,10 @@ pub(crate) async fn confirm_new(
     match confirm_email_change(changes.as_ref(), &token, origin).await {
         Ok((earlier, email)) => {
             let account = Account { email: email.clone(), ..earlier.clone() };
-            mails.account(&account, &earlier.email, AccountChange::EmailChanged, origin);
-            mails.account(&account, &email, AccountChange::EmailChanged, origin);
+            let zone = zone_of(changes.as_ref(), account.id).await;
+            for to in [&earlier.email, &email] {
+                mails.account(&account, to, AccountChange::EmailChanged, origin, zone);
+            }
             Ok(redirect_with_notice("/sign-in", "Your email was changed. Sign in with the new address."))
         }
         Err(ConfirmEmailError::NoChange) => Err(PageError::NoEmailChange),

@@ -10,7 +10,7 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::reset_password::reset_password_path;
-use crate::mails::{Mails, share_of};
+use crate::mails::{Mails, share_of, zone_of};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
 use crate::page::part::{Members, Part};
@@ -81,7 +81,8 @@ async fn send_links(
     let make_token = || Token::new(edge::random());
     for (account, made) in request_password_reset(members, members, email, make_token, origin).await? {
         let link = format!("{base}{}", reset_password_path(&made.token));
-        mails.password_reset(share_of(&account), &made.email, None, &link, made.expires_at);
+        let zone = zone_of(members, account.id).await;
+        mails.password_reset(share_of(&account), &made.email, None, &link, made.expires_at, zone);
     }
     Ok(())
 }

@@ -42,6 +42,7 @@ pub(crate) async fn page(
     let codes_left = factors.recovery_codes_left(member.id).await?;
     let (address, has_passwords) = (member.email.to_string(), visitor.shared::<Passwords>()?.are_on());
     let provider = visitor.shared::<Option<SingleSignOn>>()?.as_ref().map(|provider| provider.name.clone());
+    let passkeys = passkeys.passkeys(member.id).await?;
     let is_linked = sessions.factors(member.id).await?.is_linked_to_provider;
     let page = AccountPage {
         shell: Shell::new("account", &visitor),
@@ -52,7 +53,7 @@ pub(crate) async fn page(
         provider: provider.map(|name| (name, is_linked)),
         may_change_email: email::is_provable(&visitor).await?,
         codes_left,
-        passkeys: passkeys.passkeys(member.id).await?.into_iter().map(PasskeyRow::from).collect(),
+        passkeys: passkeys.into_iter().map(|passkey| PasskeyRow::new(passkey, visitor.zone())).collect(),
         sessions: sessions::rows(&visitor, sessions.as_ref()).await?,
     };
     render(StatusCode::OK, &page)

@@ -6,7 +6,7 @@ use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
     AddPasskeyError, Challenge, PASSKEYS_MAX, PasskeyRecord, PasskeyRegistration, PasskeyStore, Passwords,
-    RelyingParty, RemovePasskeyOutcome, TokenDigest, add_passkey, remove_passkey,
+    RelyingParty, RemovePasskeyOutcome, TokenDigest, Zone, add_passkey, remove_passkey,
 };
 use serde::Deserialize;
 
@@ -174,13 +174,13 @@ impl NewPasskeyPage {
     }
 }
 
-impl From<PasskeyRecord> for PasskeyRow {
-    fn from(passkey: PasskeyRecord) -> Self {
+impl PasskeyRow {
+    pub(crate) fn new(passkey: PasskeyRecord, zone: Zone) -> Self {
         Self {
             id: passkey.id.to_hexadecimal(),
             name: passkey.name,
-            created_at: exact(passkey.created_at),
-            last_used_at: passkey.last_used_at.map(relative),
+            created_at: exact(passkey.created_at, zone),
+            last_used_at: passkey.last_used_at.map(|at| relative(at, zone)),
         }
     }
 }

@@ -7,13 +7,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
     Account, OpenReset, PasskeyStore, PasskeysAtReset, Password, PasswordError, PasswordHasher, PasswordOwner,
-    PasswordResetStore, PresentedPassword, ResetPasswordError, SessionStore, Token, reset_password,
+    PresentedPassword, ResetPasswordError, SessionStore, Token, Zone, reset_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::passkeys::PasskeyRow;
-use crate::mails::{AccountChange, Mails};
+use crate::mails::{AccountChange, Mails, zone_of};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
 use crate::page::part::{Members, Part, shared};
@@ -34,6 +34,8 @@ struct ResetPage {
     action: String,
     password_error: Option<PasswordError>,
     passkeys: Vec<PasskeyRow>,
+    /// The zone of the moments on the page.
+    zone: Zone,
     may_remove_passkeys: bool,
 }
 
@@ -91,7 +93,7 @@ pub(crate) async fn submit(
                 PasskeysAtReset::Kept => AccountChange::PasswordReset,
                 PasskeysAtReset::Removed => AccountChange::PasswordAndPasskeysReset,
             };
-            shared::<Mails>(&request)?.account(&account, &account.email, change, origin);
+            shared::<Mails>(&request)?.account(&account, &account.email, change, origin, page.zone);
             Ok(redirect_with_notice("/sign-in", "Your password was changed. Sign in with the new one."))
         }
         Err(ResetPasswordError::NoReset) => Err(PageError::NoPasswordReset),
@@ -102,15 +104,17 @@ pub(crate) async fn submit(
 
 async fn opened(
     token: &str,
-    resets: &dyn PasswordResetStore,
+    members: &dyn Members,
     passkeys: &dyn PasskeyStore,
 ) -> Result<(Token, Account, ResetPage), PageError> {
     let token = Token::parse(token).ok_or(PageError::NoPasswordReset)?;
-    let open = resets.password_reset(&token.digest(), edge::now()).await?.ok_or(PageError::NoPasswordReset)?;
+    let open = members.password_reset(&token.digest(), edge::now()).await?.ok_or(PageError::NoPasswordReset)?;
     let OpenReset { account, may_remove_passkeys } = open;
-    let passkeys = passkeys.passkeys(account.id).await?.into_iter().map(PasskeyRow::from).collect();
+    let zone = zone_of(members, account.id).await;
+    let passkeys = passkeys.passkeys(account.id).await?;
+    let passkeys = passkeys.into_iter().map(|passkey| PasskeyRow::new(passkey, zone)).collect();
     let action = reset_password_path(&token);
-    let page =
-        ResetPage { email: account.email.to_string(), action, password_error: None, passkeys, may_remove_passkeys };
+    let email = account.email.to_string();
+    let page = ResetPage { email, action, password_error: None, passkeys, zone, may_remove_passkeys };
     Ok((token, account, page))
 }

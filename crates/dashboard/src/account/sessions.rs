@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
-use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest, end_other_sessions, end_session};
+use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest, Zone, end_other_sessions, end_session};
 use intake_edge as edge;
 
 use crate::account::ACCOUNT;
@@ -34,7 +34,7 @@ pub(crate) async fn rows(visitor: &Visitor, sessions: &dyn SessionStore) -> Resu
     let this = visitor.token.digest();
     let (mut rows, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|session| session.token == this);
     rows.extend(others);
-    Ok(rows.into_iter().map(|session| SessionRow::new(session, &this)).collect())
+    Ok(rows.into_iter().map(|session| SessionRow::new(session, &this, visitor.zone())).collect())
 }
 
 pub(crate) async fn ask_to_end(
@@ -90,13 +90,13 @@ fn confirm_page(visitor: &Visitor, title: String, action: String, button: &'stat
 }
 
 impl SessionRow {
-    fn new(session: SessionRecord, this: &TokenDigest) -> Self {
+    fn new(session: SessionRecord, this: &TokenDigest, zone: Zone) -> Self {
         Self {
             id: session.token.to_hexadecimal(),
             browser: session.browser.unwrap_or_else(|| "Unknown browser".to_owned()),
             address: session.address.unwrap_or_else(|| "unknown".to_owned()),
-            started_at: exact(session.started_at),
-            last_used_at: relative(session.last_used_at),
+            started_at: exact(session.started_at, zone),
+            last_used_at: relative(session.last_used_at, zone),
             is_this: session.token == *this,
             is_by_provider: session.is_by_provider,
         }

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::account::code_field::{CodeQuery, other_kind};
 use crate::account::passkey_prompt::PasskeyPrompt;
 use crate::account::provider::provider_name;
-use crate::mails::{AccountChange, Mails};
+use crate::mails::{AccountChange, Mails, zone_of};
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::{Destination, Next};
 use crate::page::error::PageError;
@@ -322,14 +322,19 @@ pub(crate) fn signed_in_at(request: &HttpRequest, next: &Destination, token: &To
 
 /// Tells the member by mail of a browser that they have not signed in by before, once it was answered.
 fn note_browser_later(request: &HttpRequest, token: &Token) {
-    let (Ok(sessions), Ok(mails)) = (Part::<dyn SessionStore>::take(request), Part::<Mails>::take(request)) else {
+    let (Ok(sessions), Ok(members), Ok(mails)) =
+        (Part::<dyn SessionStore>::take(request), Part::<dyn Members>::take(request), Part::<Mails>::take(request))
+    else {
         return;
     };
     let (digest, origin) = (token.digest(), origin(request));
     actix_web::rt::spawn(async move {
         match sessions.note_browser(&digest, origin.at).await {
             Ok(None) => {}
-            Ok(Some(account)) => mails.account(&account, &account.email, AccountChange::NewBrowser, origin),
+            Ok(Some(account)) => {
+                let zone = zone_of(members.as_ref(), account.id).await;
+                mails.account(&account, &account.email, AccountChange::NewBrowser, origin, zone);
+            }
             Err(error) => {
                 let cause = PageError::from(error).cause().map(|cause| cause.to_string());
                 tracing::warn!(cause, "the browser of a sign-in could not be remembered");

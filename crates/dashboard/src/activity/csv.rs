@@ -33,7 +33,7 @@ pub(crate) async fn download(
     log: Part<dyn AuditLog>,
 ) -> Result<HttpResponse, PageError> {
     let filter = filter.map(Query::into_inner).unwrap_or_default();
-    let filter = filter.to_entry_filter().map_err(|_| PageError::NotFound)?;
+    let filter = filter.to_entry_filter(visitor.zone()).map_err(|_| PageError::NotFound)?;
     // One more than the file holds, to see whether there are further ones.
     let limit = u32::try_from(ENTRIES_MAX + 1).unwrap_or(u32::MAX);
     let (mut found, mut position) = (Vec::new(), EntryPosition::Newest);
@@ -46,8 +46,10 @@ pub(crate) async fn download(
             _ => break,
         }
     }
-    let name =
-        format!("attachment; filename=\"{}\"", file_name(&visitor.signed_in.organisation_name, edge::now().date()));
+    let name = format!(
+        "attachment; filename=\"{}\"",
+        file_name(&visitor.signed_in.organisation_name, visitor.zone().day(edge::now()))
+    );
     let mut response = HttpResponse::Ok();
     response.content_type("text/csv; charset=utf-8; header=present").insert_header((CONTENT_DISPOSITION, name));
     Ok(response.body(write(&found).map_err(|error| PageError::Unexpected(error.into()))?))

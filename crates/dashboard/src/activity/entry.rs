@@ -1,6 +1,6 @@
 //! An entry of the audit log in words.
 
-use intake_domain::{Action, AuditEntry, RecordedAction, RecordedActor};
+use intake_domain::{Action, AuditEntry, RecordedAction, RecordedActor, Zone};
 
 use crate::members::with_article;
 use crate::page::moment::{Moment, exact};
@@ -20,10 +20,10 @@ pub(crate) struct EntryRow {
     pub(crate) reason: String,
 }
 
-impl From<AuditEntry> for EntryRow {
-    fn from(entry: AuditEntry) -> Self {
+impl EntryRow {
+    pub(crate) fn new(entry: AuditEntry, zone: Zone) -> Self {
         Self {
-            at: exact(entry.at),
+            at: exact(entry.at, zone),
             actor: actor(&entry.actor),
             email: email(&entry.actor).to_owned(),
             action: phrase(&entry.action),

@@ -1,12 +1,11 @@
 //! Which entries of the audit log are shown, as the address of the page says.
 
-use intake_domain::{ActionKind, EntryFilter, KeyId};
+use intake_domain::{ActionKind, EntryFilter, KeyId, Zone};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
-use time::{Date, Duration, OffsetDateTime};
+use time::{Date, Duration};
 
 use crate::page::day;
-use crate::page::moment::here;
 
 /// Returns what a kind is called in addresses and on the page.
 fn words(kind: ActionKind) -> (&'static str, &'static str) {
@@ -20,7 +19,7 @@ fn words(kind: ActionKind) -> (&'static str, &'static str) {
     }
 }
 
-/// Filter that was asked for. A day counts where the visitor is, as far as the visitor's script says where that is.
+/// Filter that was asked for.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Filter {
@@ -32,8 +31,6 @@ pub(crate) struct Filter {
     pub(crate) from: String,
     /// The last day.
     pub(crate) until: String,
-    /// Time by which the visitor is ahead of UTC, in minutes. Empty without scripts.
-    utc_offset: String,
     /// The entry before or after which to look.
     pub(crate) before: String,
     pub(crate) after: String,
@@ -48,19 +45,18 @@ pub(crate) enum BadFilter {
 }
 
 impl Filter {
-    /// The same for the log.
-    pub(crate) fn to_entry_filter(&self) -> Result<EntryFilter, BadFilter> {
+    /// The same for the log, with the days of a zone.
+    pub(crate) fn to_entry_filter(&self, zone: Zone) -> Result<EntryFilter, BadFilter> {
         let (first, last) = (parse_day(&self.from)?, parse_day(&self.until)?);
         if first.zip(last).is_some_and(|(first, last)| first > last) {
             return Err(BadFilter::Reversed);
         }
-        let begin = |day: Date| -> OffsetDateTime { day.midnight().assume_offset(here(&self.utc_offset)) };
         Ok(EntryFilter {
             kind: ActionKind::ALL.into_iter().find(|kind| words(*kind).0 == self.kind),
             key: self.key()?,
             person: Some(self.person.trim().to_owned()).filter(|person| !person.is_empty()),
-            from: first.map(begin),
-            until: last.map(|day| begin(day.saturating_add(Duration::DAY))),
+            from: first.map(|day| zone.start_of(day)),
+            until: last.map(|day| zone.start_of(day.saturating_add(Duration::DAY))),
         })
     }
 
@@ -88,14 +84,12 @@ impl Filter {
 
     /// The address of a page with the same filter, beside an entry (`before=…`), if one is given.
     pub(crate) fn link(&self, page: &str, beside: Option<(&str, &str)>) -> String {
-        let offset = if self.from.is_empty() && self.until.is_empty() { "" } else { &self.utc_offset };
         let filter = [
             ("kind", self.kind.as_str()),
             ("person", &self.person),
             ("key", &self.key),
             ("from", &self.from),
             ("until", &self.until),
-            ("utc_offset", offset),
         ];
         let given = filter.into_iter().chain(beside).filter(|(_, value)| !value.is_empty());
         let pairs = given.map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
@@ -118,17 +112,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_the_visitors_and_counts_from_its_begin_to_its_end() {
+    fn a_day_counts_from_its_begin_to_its_end_in_the_zone() {
+        let (sydney, utc) = ("Australia/Sydney".parse().unwrap(), Zone::default());
         let day = || "2026-03-02".to_owned();
-        let filter = Filter { from: day(), until: day(), utc_offset: "660".to_owned(), ..Filter::default() };
-        let found = filter.to_entry_filter().ok().unwrap();
+        let filter = Filter { from: day(), until: day(), ..Filter::default() };
+        let found = filter.to_entry_filter(sydney).ok().unwrap();
         assert_eq!(found.from, Some(datetime!(2026-03-01 13:00 UTC)));
         assert_eq!(found.until, Some(datetime!(2026-03-02 13:00 UTC)));
-        let in_utc = Filter { from: day(), ..Filter::default() }.to_entry_filter().ok().unwrap();
+        let in_utc = Filter { from: day(), ..Filter::default() }.to_entry_filter(utc).ok().unwrap();
         assert_eq!((in_utc.from, in_utc.until), (Some(datetime!(2026-03-02 0:00 UTC)), None));
-        assert!(Filter { until: "2.3.2026".to_owned(), ..Filter::default() }.to_entry_filter().is_err());
+        assert!(Filter { until: "2.3.2026".to_owned(), ..Filter::default() }.to_entry_filter(utc).is_err());
         let reversed = Filter { from: day(), until: "1/3/2026".to_owned(), ..Filter::default() };
-        assert_eq!(reversed.to_entry_filter().err(), Some(BadFilter::Reversed));
+        assert_eq!(reversed.to_entry_filter(utc).err(), Some(BadFilter::Reversed));
     }
 
     #[test]
@@ -137,7 +132,7 @@ mod tests {
         assert_eq!(filter.link("/x", Some(("before", "1"))), "/x?kind=keys&person=a%26b&before=1");
         assert_eq!(Filter::default().link("/x", None), "/x");
         assert!(filter.is_narrow() && !Filter { before: "1".to_owned(), ..Filter::default() }.is_narrow());
-        let entries = filter.to_entry_filter().ok().unwrap();
+        let entries = filter.to_entry_filter(Zone::default()).ok().unwrap();
         assert_eq!((entries.kind, entries.person.as_deref()), (Some(ActionKind::Keys), Some("a&b")));
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn page(
         file: filter.link(FILE, None),
         entries_max: ENTRIES_MAX_TEXT,
     };
-    let entries = match filter.to_entry_filter() {
+    let entries = match filter.to_entry_filter(visitor.zone()) {
         Ok(entries) => entries,
         Err(BadFilter::NoKey) => return Err(PageError::NotFound),
         Err(BadFilter::NoDay) => return page.wrong_day(NO_DAY),
@@ -114,7 +114,8 @@ impl ActivityPage<'_> {
         self.newer = entries.first().filter(|_| has_newer).map(|entry| link("after", entry.id));
         self.older = entries.last().filter(|_| has_older).map(|entry| link("before", entry.id));
         self.further = searched_to.map(|entry| (link(further.0, entry), further.1));
-        self.entries = entries.into_iter().map(EntryRow::from).collect();
+        let zone = self.shell.zone;
+        self.entries = entries.into_iter().map(|entry| EntryRow::new(entry, zone)).collect();
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) async fn form(KeyManager(visitor): KeyManager) -> Result<HttpResponse
     let (name, networks, expiry) =
         draft.map(|draft| (draft.field("name"), draft.field("networks"), Expiry::of_draft(&draft))).unwrap_or_default();
     let (expiry, networks) =
-        (expiry.fields(None, visitor.signed_in.key_age_max, None, edge::now()), NetworksField::new(networks, None));
+        (expiry.fields(None, &visitor.signed_in, None, edge::now()), NetworksField::new(networks, None));
     let page = NewKeyPage { shell, id, name: &name, name_error: None, expiry, networks };
     render(StatusCode::OK, &page)
 }
@@ -62,9 +62,9 @@ pub(crate) async fn create(
     visitor.assert_own_form(&form.form_token)?;
     let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;
     let audit = visitor.audit();
-    let (age, networks) = (visitor.signed_in.key_age_max, form.networks.parse::<AllowedNetworks>());
+    let networks = form.networks.parse::<AllowedNetworks>();
     let (name, expires_at, allowed_networks) =
-        match (Name::new(form.name.as_str()), form.expiry.end(audit.at, None, age), networks) {
+        match (Name::new(form.name.as_str()), form.expiry.end(audit.at, None, &visitor.signed_in), networks) {
             (Ok(name), Ok(expires_at), Ok(networks)) => (name, expires_at, networks),
             (name, expires_at, networks) => {
                 let page = NewKeyPage {
@@ -72,7 +72,7 @@ pub(crate) async fn create(
                     id: form.id.clone(),
                     name: &form.name,
                     name_error: name.err(),
-                    expiry: form.expiry.fields(None, age, expires_at.err(), audit.at),
+                    expiry: form.expiry.fields(None, &visitor.signed_in, expires_at.err(), audit.at),
                     networks: NetworksField::new(&form.networks, networks.err()),
                 };
                 return render(StatusCode::UNPROCESSABLE_ENTITY, &page);

@@ -138,7 +138,7 @@ impl<'a> CreatedKeyPage<'a> {
             hint: made.key.hint(),
             contact: &visitor.signed_in.member,
             base_url,
-            expires_at: made.expires_at.map(end),
+            expires_at: made.expires_at.map(|at| end(at, visitor.zone())),
             replaced: None,
             next,
             settings: settings(base_url, authority),

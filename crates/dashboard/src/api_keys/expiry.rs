@@ -1,13 +1,12 @@
 //! How long a key lasts, as chosen in a form: a number of days, up to a day, or without an end. A day counts to its end
-//! where the visitor is, as far as the visitor's script says where that is.
+//! in the time zone of the organisation.
 
-use intake_domain::{KeyAge, KeyRecord, days_in_words};
+use intake_domain::{KeyAge, KeyRecord, SignedIn, Zone, days_in_words};
 use serde::Deserialize;
-use time::{Date, Duration, OffsetDateTime, UtcOffset};
+use time::{Date, Duration, OffsetDateTime};
 
 use crate::page::day;
 use crate::page::draft::Draft;
-use crate::page::moment::here;
 
 /// A year, so that a key which everybody has forgotten ends by itself.
 const USUAL: i64 = 365;
@@ -23,9 +22,6 @@ pub(crate) struct Expiry {
     /// The last day, where `lasts` is `date`.
     #[serde(default)]
     expires: String,
-    /// Time by which the visitor is ahead of UTC, in minutes. Empty without scripts.
-    #[serde(default)]
-    utc_offset: String,
 }
 
 /// The part of a form that asks for it.
@@ -42,34 +38,37 @@ pub(crate) struct ExpiryFields {
 pub(crate) struct ExpiryChoice {
     pub(crate) value: String,
     pub(crate) text: String,
-    /// Days from today, and the last day in UTC. A script writes the last day where the visitor is.
-    pub(crate) last_day: Option<(i64, String)>,
+    pub(crate) last_day: Option<String>,
     pub(crate) is_chosen: bool,
 }
 
 impl Expiry {
     /// Returns what was chosen before the form could be sent.
     pub(crate) fn of_draft(draft: &Draft) -> Self {
-        Self { lasts: draft.field("lasts"), expires: draft.field("expires"), utc_offset: String::new() }
+        Self { lasts: draft.field("lasts"), expires: draft.field("expires") }
     }
 
-    /// Returns when a key made now ends, for an organisation that may limit the age of its keys. None: never.
+    /// Returns when a key made now ends. None: never.
     pub(crate) fn end(
         &self,
         now: OffsetDateTime,
         old: Option<&KeyRecord>,
-        age: Option<KeyAge>,
+        visitor: &SignedIn,
     ) -> Result<Option<OffsetDateTime>, String> {
-        let end = self.chosen_end(now, old)?;
-        match age {
+        let end = self.chosen_end(now, old, visitor.zone)?;
+        match visitor.key_age_max {
             Some(age) if !age.allows(now, end) => Err(format!("Keys of your organisation must expire within {age}.")),
             _ => Ok(end),
         }
     }
 
-    fn chosen_end(&self, now: OffsetDateTime, old: Option<&KeyRecord>) -> Result<Option<OffsetDateTime>, &'static str> {
-        let here = here(&self.utc_offset);
-        let today = now.to_offset(here).date();
+    fn chosen_end(
+        &self,
+        now: OffsetDateTime,
+        old: Option<&KeyRecord>,
+        zone: Zone,
+    ) -> Result<Option<OffsetDateTime>, &'static str> {
+        let today = zone.day(now);
         if !self.expires.is_empty() && !["", "date"].contains(&self.lasts.as_str()) {
             return Err("Choose “On a date” to use this date, or clear it.");
         }
@@ -78,7 +77,7 @@ impl Expiry {
             "date" => self.date()?,
             "" if self.expires.is_empty() => return Ok(None),
             "" => self.date()?,
-            "same" => match old.and_then(KeyRecord::days) {
+            "same" => match old.and_then(|old| old.days(zone)) {
                 Some(days) => today.saturating_add(Duration::days(days)),
                 None => return Ok(None),
             },
@@ -87,7 +86,7 @@ impl Expiry {
                 today.saturating_add(Duration::days(days.into()))
             }
         };
-        let end = last_day.saturating_add(Duration::DAY).midnight().assume_offset(here).to_offset(UtcOffset::UTC);
+        let end = zone.start_of(last_day.saturating_add(Duration::DAY));
         if end > now { Ok(Some(end)) } else { Err("The date must not be in the past.") }
     }
 
@@ -95,17 +94,18 @@ impl Expiry {
         day::parse(&self.expires).ok_or(day::NO_DAY)
     }
 
-    /// The fields of the form, with what was chosen, for an organisation that may limit the age of its keys.
+    /// The fields of the form, with what was chosen.
     pub(crate) fn fields(
         &self,
         old: Option<&KeyRecord>,
-        age: Option<KeyAge>,
+        visitor: &SignedIn,
         error: Option<String>,
         now: OffsetDateTime,
     ) -> ExpiryFields {
+        let (age, today) = (visitor.key_age_max, visitor.zone.day(now));
         let longest = age.map(|age| i64::from(age.days()));
         let is_allowed = |days: i64| longest.is_none_or(|longest| days <= longest);
-        let same = old.and_then(KeyRecord::days).filter(|days| is_allowed(*days));
+        let same = old.and_then(|old| old.days(visitor.zone)).filter(|days| is_allowed(*days));
         let mut numbers: Vec<i64> = NUMBERS.into_iter().filter(|days| is_allowed(*days)).collect();
         numbers.extend(longest.filter(|days| !numbers.contains(days)));
         let usual_choice = match (old, same, longest) {
@@ -118,7 +118,7 @@ impl Expiry {
         let choice = |value: &str, text: String, days: Option<i64>| ExpiryChoice {
             value: value.to_owned(),
             text,
-            last_day: days.map(|days| (days, day::in_words(now.date().saturating_add(Duration::days(days))))),
+            last_day: days.map(|days| day::in_words(today.saturating_add(Duration::days(days)))),
             is_chosen: value == chosen,
         };
         let text = |days: i64| format!("Same as the old key ({})", days_in_words(days));
@@ -129,7 +129,7 @@ impl Expiry {
         let never = age.is_none().then(|| choice("never", "Never".to_owned(), None));
         let date = choice("date", "On a date".to_owned(), None);
         let choices = same.into_iter().chain(numbers).chain([date]).chain(never).collect();
-        let limit = age.map(|age| (age, (now + Duration::days(age.days().into())).date()));
+        let limit = age.map(|age| (age, today.saturating_add(Duration::days(age.days().into()))));
         ExpiryFields { choices, date: self.expires.clone(), date_type: day::field_type(&self.expires), limit, error }
     }
 }
@@ -142,43 +142,48 @@ mod tests {
 
     const NOW: OffsetDateTime = datetime!(2026-03-01 23:30 UTC);
 
-    fn chosen(lasts: &str, expires: &str, utc_offset: &str) -> Result<Option<OffsetDateTime>, &'static str> {
-        let expiry = Expiry { lasts: lasts.to_owned(), expires: expires.to_owned(), utc_offset: utc_offset.to_owned() };
-        expiry.chosen_end(NOW, None)
+    fn chosen(lasts: &str, expires: &str, zone: &str) -> Result<Option<OffsetDateTime>, &'static str> {
+        let expiry = Expiry { lasts: lasts.to_owned(), expires: expires.to_owned() };
+        expiry.chosen_end(NOW, None, zone.parse().unwrap())
     }
 
     #[test]
-    fn a_day_counts_to_its_end_where_the_visitor_is() {
-        assert_eq!(chosen("date", "2026-03-02", "").unwrap(), Some(datetime!(2026-03-03 0:00 UTC)));
+    fn a_day_counts_to_its_end_in_the_zone() {
+        assert_eq!(chosen("date", "2026-03-02", "UTC").unwrap(), Some(datetime!(2026-03-03 0:00 UTC)));
         // In Sydney, eleven hours ahead, the second has begun.
-        assert_eq!(chosen("date", "2026-03-02", "660").unwrap(), Some(datetime!(2026-03-02 13:00 UTC)));
-        assert!(chosen("date", "2026-03-01", "660").is_err());
-        assert_eq!(chosen("date", "2026-03-01", "-480").unwrap(), Some(datetime!(2026-03-02 8:00 UTC)));
+        assert_eq!(chosen("date", "2026-03-02", "Australia/Sydney").unwrap(), Some(datetime!(2026-03-02 13:00 UTC)));
+        assert!(chosen("date", "2026-03-01", "Australia/Sydney").is_err());
+        assert_eq!(chosen("date", "2026-03-01", "America/Los_Angeles").unwrap(), Some(datetime!(2026-03-02 8:00 UTC)));
     }
 
     #[test]
     fn a_number_of_days_is_counted_from_today() {
-        assert_eq!(chosen("30", "", "").unwrap(), Some(datetime!(2026-04-01 0:00 UTC)));
-        assert_eq!(chosen("30", "", "660").unwrap(), Some(datetime!(2026-04-01 13:00 UTC)));
-        assert_eq!(chosen("never", "", "").unwrap(), None);
+        assert_eq!(chosen("30", "", "UTC").unwrap(), Some(datetime!(2026-04-01 0:00 UTC)));
+        assert_eq!(chosen("30", "", "Australia/Sydney").unwrap(), Some(datetime!(2026-04-01 13:00 UTC)));
+        assert_eq!(
+            chosen("90", "", "Australia/Sydney").unwrap(),
+            Some(datetime!(2026-05-31 14:00 UTC)),
+            "after the end of daylight saving"
+        );
+        assert_eq!(chosen("never", "", "UTC").unwrap(), None);
     }
 
     #[test]
     fn a_date_beside_another_choice_is_never_ignored() {
         for lasts in ["30", "365", "same", "never"] {
-            assert!(chosen(lasts, "2026-03-05", "").is_err(), "{lasts}");
-            assert!(chosen(lasts, "nonsense", "").is_err(), "{lasts}");
+            assert!(chosen(lasts, "2026-03-05", "UTC").is_err(), "{lasts}");
+            assert!(chosen(lasts, "nonsense", "UTC").is_err(), "{lasts}");
         }
-        assert_eq!(chosen("date", "5/3/2026", "").unwrap(), Some(datetime!(2026-03-06 0:00 UTC)));
+        assert_eq!(chosen("date", "5/3/2026", "UTC").unwrap(), Some(datetime!(2026-03-06 0:00 UTC)));
     }
 
     #[test]
     fn nothing_chosen_is_never_and_nonsense_is_refused() {
-        assert_eq!(chosen("", "", "").unwrap(), None);
-        assert_eq!(chosen("", "2026-03-05", "nonsense").unwrap(), Some(datetime!(2026-03-06 0:00 UTC)));
+        assert_eq!(chosen("", "", "UTC").unwrap(), None);
+        assert_eq!(chosen("", "2026-03-05", "UTC").unwrap(), Some(datetime!(2026-03-06 0:00 UTC)));
         for (lasts, date) in [("date", ""), ("date", "5.3.2026"), ("soon", ""), ("-1", ""), ("date", "2020-01-01")] {
-            assert!(chosen(lasts, date, "").is_err(), "{lasts} {date}");
+            assert!(chosen(lasts, date, "UTC").is_err(), "{lasts} {date}");
         }
-        assert!(chosen("65535", "", "99999999").is_ok(), "an offset that cannot be is none");
+        assert!(chosen("65535", "", "UTC").is_ok());
     }
 }

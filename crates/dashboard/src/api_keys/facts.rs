@@ -76,7 +76,7 @@ impl KeyFacts {
         let answers = activity.answers(visitor.organisation(), key.id, since).await?;
         let requests = answers.iter().filter(|answer| answer.field.is_none()).map(|answer| answer.count).sum();
         Ok(Self {
-            key: KeyRow::new(key, visitor.shared::<KeyFormat>()?, visitor.signed_in.key_age_max, now),
+            key: KeyRow::new(key, visitor.shared::<KeyFormat>()?, &visitor.signed_in, now),
             note: key.note.clone(),
             requests: grouped(requests),
             is_in_use: key.last_used_at.is_some_and(|at| now - at < IN_USE),

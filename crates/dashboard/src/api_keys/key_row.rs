@@ -1,6 +1,6 @@
 //! What the pages about one key say of it.
 
-use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, OnlyRefused};
+use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, OnlyRefused, SignedIn};
 use time::{Duration, OffsetDateTime};
 
 use crate::page::moment::{Moment, end, exact, relative};
@@ -45,7 +45,9 @@ pub(crate) struct KeyRow {
 }
 
 impl KeyRow {
-    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, age: Option<KeyAge>, now: OffsetDateTime) -> Self {
+    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, visitor: &SignedIn, now: OffsetDateTime) -> Self {
+        let SignedIn { key_age_max: age, zone, .. } = *visitor;
+        let [exact, relative, end] = [exact, relative, end].map(|form| move |at| form(at, zone));
         let (status, status_class, status_at) = match key.status(now) {
             KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
             KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),

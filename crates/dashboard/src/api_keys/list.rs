@@ -61,12 +61,12 @@ pub(crate) async fn page(
     let answers = activity.answers_by_key(visitor.organisation(), &ids, &named, since).await?;
     let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
         let answers = answers.get(&key.0.id).map_or(&[][..], Vec::as_slice);
-        ListedKey::new(key, answers, since, visitor.signed_in.key_age_max, now)
+        ListedKey::new(key, answers, since, &visitor.signed_in, now)
     });
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
         keys: listed.collect(),
-        stops: stops.into_iter().map(StopNotice::from).collect(),
+        stops: stops.into_iter().map(|stop| StopNotice::new(stop, visitor.zone())).collect(),
         can_stop_all: visitor.signed_in.member.role.administers() && found.count(KeyScope::Active) > 0,
         total: found.total,
         first_steps,

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use intake_domain::{AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus};
+use intake_domain::{
+    AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus, SignedIn, Zone,
+};
 use time::{Date, OffsetDateTime};
 
 use crate::api_keys::sparkline::Sparkline;
@@ -62,9 +64,10 @@ impl ListedKey {
         (key, is_nested): (KeyRecord, bool),
         answers: &[AnswerCount],
         since: Date,
-        age: Option<KeyAge>,
+        visitor: &SignedIn,
         now: OffsetDateTime,
     ) -> Self {
+        let SignedIn { key_age_max: age, zone, .. } = *visitor;
         let is_over = key.is_over(now);
         let other = match (key.successor, key.replaces) {
             (Some(new), _) if new.is_used && key.expires_at.is_some() => Some((new.id, "Replaced by a key in use")),
@@ -77,8 +80,8 @@ impl ListedKey {
             hint: format!("…{}", key.hint),
             status: Status::new(&key, answers, age, now),
             use_of_it: Sparkline::new(answers, since),
-            last_used_at: key.last_used_at.map(relative),
-            expires: Expires::new(&key, now),
+            last_used_at: key.last_used_at.map(|at| relative(at, zone)),
+            expires: Expires::new(&key, zone, now),
             is_over,
             is_paused: key.paused_at.is_some(),
             can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
@@ -130,12 +133,12 @@ fn undiallable(quality: &KeyQuality) -> Option<String> {
 }
 
 impl Expires {
-    fn new(key: &KeyRecord, now: OffsetDateTime) -> Self {
+    fn new(key: &KeyRecord, zone: Zone, now: OffsetDateTime) -> Self {
         match (key.status(now), key.expires_at) {
             (KeyStatus::Revoked(_), _) => Self::Over,
             (_, None) => Self::Never,
-            (status, Some(at)) if status.is_active() && at - now <= EXPIRES_SOON => Self::Soon(relative(at)),
-            (_, Some(at)) => Self::At(last_day(at)),
+            (status, Some(at)) if status.is_active() && at - now <= EXPIRES_SOON => Self::Soon(relative(at, zone)),
+            (_, Some(at)) => Self::At(last_day(at, zone)),
         }
     }
 }

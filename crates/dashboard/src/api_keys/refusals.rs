@@ -1,7 +1,7 @@
 //! The last refusals of a key's requests, as its page shows them: moment, status, reason, fields, address and
 //! request id, and nothing of what was sent.
 
-use intake_domain::{Refusal, RefusalReason};
+use intake_domain::{Refusal, RefusalReason, Zone};
 
 use crate::page::moment::{Moment, exact};
 
@@ -18,12 +18,12 @@ pub(crate) struct RefusalRow {
     pub(crate) request_id: String,
 }
 
-impl From<Refusal> for RefusalRow {
-    fn from(refusal: Refusal) -> Self {
+impl RefusalRow {
+    pub(crate) fn new(refusal: Refusal, zone: Zone) -> Self {
         let reason = refusal.reason.map_or("another reason", phrase);
         let address = refusal.address.map(|address| address.to_string()).unwrap_or_default();
         Self {
-            at: exact(refusal.at),
+            at: exact(refusal.at, zone),
             status: refusal.code.0,
             reason,
             fields: refusal.fields.join(", "),

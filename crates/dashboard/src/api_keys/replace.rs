@@ -8,7 +8,7 @@ use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
     AllowedNetworks, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, ManageKeysError, Name, Replacement,
-    create_key, replace_leaked_key,
+    Zone, create_key, replace_leaked_key,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -87,7 +87,7 @@ pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
     let new_id = KeyId::new(now, edge::random()).to_string();
     let draft = visitor.draft();
     let expiry = draft.as_ref().map(Expiry::of_draft).unwrap_or_default();
-    let expiry = expiry.fields(Some(old), visitor.signed_in.key_age_max, None, now);
+    let expiry = expiry.fields(Some(old), &visitor.signed_in, None, now);
     let choices = draft.map_or_else(|| ReplaceChoices::usual(old), |draft| ReplaceChoices::of_draft(&draft));
     render(StatusCode::OK, &ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, choices, expiry))
 }
@@ -100,13 +100,13 @@ pub(crate) async fn submit(
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key: old, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
-    let (audit, age) = (visitor.audit(), visitor.signed_in.key_age_max);
+    let audit = visitor.audit();
     let ReplaceForm { id: new_id, choices, expiry, .. } = form.into_inner();
-    let (replacement, old_end) = choices.replacement(old, audit.at)?;
-    let expires_at = match expiry.end(audit.at, Some(old), age) {
+    let (replacement, old_end) = choices.replacement(old, audit.at, visitor.zone())?;
+    let expires_at = match expiry.end(audit.at, Some(old), &visitor.signed_in) {
         Ok(expires_at) => expires_at,
         Err(error) => {
-            let fields = expiry.fields(Some(old), age, Some(error), audit.at);
+            let fields = expiry.fields(Some(old), &visitor.signed_in, Some(error), audit.at);
             let page = ReplacePage::new(&own, KeyFacts::new(&own).await?, new_id, choices, fields);
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
@@ -174,7 +174,12 @@ impl ReplaceChoices {
     }
 
     /// The replacement that was chosen, and what happens to the old key.
-    fn replacement(&self, old: &KeyRecord, now: OffsetDateTime) -> Result<(Replacement, OldKeyEnd), PageError> {
+    fn replacement(
+        &self,
+        old: &KeyRecord,
+        now: OffsetDateTime,
+        zone: Zone,
+    ) -> Result<(Replacement, OldKeyEnd), PageError> {
         match self.why.as_str() {
             "leaked" => return Ok((Replacement::at_once(old.id, now), OldKeyEnd::Revoked)),
             "routine" => {}
@@ -187,7 +192,7 @@ impl ReplaceChoices {
         let &(.., within) = chosen(&LATEST_ENDS, &self.ends_by)?;
         let ends_by = now + within;
         let latest = old.expires_at.map_or(ends_by, |at| at.min(ends_by));
-        Ok((Replacement { key: old.id, ends_after, ends_by }, OldKeyEnd::Later { stops, latest: end(latest) }))
+        Ok((Replacement { key: old.id, ends_after, ends_by }, OldKeyEnd::Later { stops, latest: end(latest, zone) }))
     }
 }
 

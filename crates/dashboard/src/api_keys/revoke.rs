@@ -32,6 +32,6 @@ pub(crate) async fn revoke(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) 
     }
 }
 
-fn back_from_revoked(OwnKey { key, filter, .. }: &OwnKey, at: OffsetDateTime) -> HttpResponse {
-    filter.back_with_notice(key.id, &format!("“{}” was already revoked on {}.", key.name, moment(at)))
+fn back_from_revoked(OwnKey { visitor, key, filter }: &OwnKey, at: OffsetDateTime) -> HttpResponse {
+    filter.back_with_notice(key.id, &format!("“{}” was already revoked on {}.", key.name, moment(at, visitor.zone())))
 }

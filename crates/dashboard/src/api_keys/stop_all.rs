@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{AuditEntryId, KeyRecord, KeyStop, list_keys};
+use intake_domain::{AuditEntryId, KeyRecord, KeyStop, Zone, list_keys};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -63,7 +63,7 @@ pub(crate) async fn confirm(
     let page = StopAllPage {
         shell: Shell::new("keys", &visitor),
         count: counted(all.len(), "key"),
-        keys: all.into_iter().map(StoppableKey::from).collect(),
+        keys: all.into_iter().map(|key| StoppableKey::new(key, visitor.zone())).collect(),
     };
     render(StatusCode::OK, &page)
 }
@@ -98,15 +98,15 @@ pub(crate) async fn resume(
     Ok(redirect_with_notice(LIST, &notice))
 }
 
-impl From<KeyRecord> for StoppableKey {
-    fn from(key: KeyRecord) -> Self {
-        Self { name: key.name, hint: key.hint, last_used_at: key.last_used_at.map(relative) }
+impl StoppableKey {
+    fn new(key: KeyRecord, zone: Zone) -> Self {
+        Self { name: key.name, hint: key.hint, last_used_at: key.last_used_at.map(|at| relative(at, zone)) }
     }
 }
 
-impl From<KeyStop> for StopNotice {
-    fn from(KeyStop { id, at, by, keys }: KeyStop) -> Self {
+impl StopNotice {
+    pub(crate) fn new(KeyStop { id, at, by, keys }: KeyStop, zone: Zone) -> Self {
         let by = by.unwrap_or_else(|| "the service operator".to_owned());
-        Self { id, count: counted(keys, "key"), is_one: keys == 1, at: exact(at), by }
+        Self { id, count: counted(keys, "key"), is_one: keys == 1, at: exact(at, zone), by }
     }
 }

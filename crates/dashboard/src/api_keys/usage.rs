@@ -109,7 +109,7 @@ pub(crate) async fn page(
         list,
         fields: filter.fields(),
         query: filter.query(),
-        key: KeyRow::new(&key, &format, visitor.signed_in.key_age_max, now),
+        key: KeyRow::new(&key, &format, &visitor.signed_in, now),
         accepted: total(true),
         refused: total(false),
         days,
@@ -118,7 +118,7 @@ pub(crate) async fn page(
         note: &key.note,
         replaces: key.replaces.map(address),
         successor: key.successor.map(Successor::from),
-        refusals: refusals.into_iter().map(RefusalRow::from).collect(),
+        refusals: refusals.into_iter().map(|refusal| RefusalRow::new(refusal, visitor.zone())).collect(),
         quality: KeyQuality::new(&answers, CREATED),
     };
     render(StatusCode::OK, &page)

@@ -218,7 +218,7 @@ fn show(visitor: &Visitor, role: Role, made: &IssuedInvitation) -> Result<HttpRe
         role,
         // A guest who joins by a mailed link has proved that the mailbox is theirs.
         link: (!mails.are_sent()).then_some(link),
-        expires_at: exact(made.expires_at),
+        expires_at: exact(made.expires_at, visitor.zone()),
         again: path_of_invitation(&made.token.digest(), "resend"),
     };
     render(StatusCode::OK, &page)

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{MemberId, MemberRecord, MemberStore, OpenInvitation, Role};
+use intake_domain::{MemberId, MemberRecord, MemberStore, OpenInvitation, Role, Zone};
 use intake_edge as edge;
 
 use crate::mails::Mails;
@@ -69,13 +69,13 @@ async fn show_list(
     members: &dyn MemberStore,
     alert: Option<&'static str>,
 ) -> Result<HttpResponse, PageError> {
-    let me = visitor.signed_in.member.id;
+    let (me, zone) = (visitor.signed_in.member.id, visitor.zone());
     let open = visitor.shared::<dyn Members>()?.open_invitations(visitor.organisation(), edge::now()).await?;
     let found = members.members(visitor.organisation()).await?;
     let page = MembersPage {
         shell: Shell::new("members", visitor),
-        members: found.into_iter().map(|member| MemberRow::new(member, me)).collect(),
-        invitations: open.into_iter().map(InvitationRow::from).collect(),
+        members: found.into_iter().map(|member| MemberRow::new(member, me, zone)).collect(),
+        invitations: open.into_iter().map(|invitation| InvitationRow::new(invitation, zone)).collect(),
         alert,
         are_mailed: visitor.shared::<Mails>()?.are_sent(),
     };
@@ -83,12 +83,12 @@ async fn show_list(
 }
 
 impl MemberRow {
-    fn new(member: MemberRecord, me: MemberId) -> Self {
+    fn new(member: MemberRecord, me: MemberId, zone: Zone) -> Self {
         Self {
             id: member.id.to_string(),
             name: member.name,
             email: member.email,
-            joined_at: exact(member.joined_at),
+            joined_at: exact(member.joined_at, zone),
             role: member.role,
             has_second_factor: member.has_second_factor,
             is_me: member.id == me,
@@ -96,15 +96,15 @@ impl MemberRow {
     }
 }
 
-impl From<OpenInvitation> for InvitationRow {
-    fn from(invitation: OpenInvitation) -> Self {
+impl InvitationRow {
+    fn new(invitation: OpenInvitation, zone: Zone) -> Self {
         Self {
             withdraw: path_of_invitation(&invitation.token, "withdraw"),
             resend: path_of_invitation(&invitation.token, "resend"),
             email: invitation.email,
             role: invitation.role,
             invited_by: invitation.invited_by.unwrap_or_else(|| "the service operator".to_owned()),
-            expires_at: exact(invitation.expires_at),
+            expires_at: exact(invitation.expires_at, zone),
         }
     }
 }

@@ -25,7 +25,7 @@ struct MemberPage {
 pub(crate) async fn page(SeenMember(own): SeenMember) -> Result<HttpResponse, PageError> {
     let is_me = own.is_me();
     let OwnMember { visitor, member, is_last_administrator } = own;
-    let (shell, joined_at) = (Shell::new("members", &visitor), exact(member.joined_at));
+    let (shell, joined_at) = (Shell::new("members", &visitor), exact(member.joined_at, visitor.zone()));
     let has_passwords = visitor.shared::<Passwords>()?.are_on();
     render(StatusCode::OK, &MemberPage { shell, member, joined_at, is_me, is_last_administrator, has_passwords })
 }

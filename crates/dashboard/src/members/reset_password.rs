@@ -60,14 +60,14 @@ pub(crate) async fn create(
         Ok(made) => {
             let link = format!("{}{}", base.0, reset_password_path(&made.token));
             let by = &visitor.signed_in.member.name;
-            mails.password_reset(visitor.organisation(), &made.email, Some(by), &link, made.expires_at);
+            mails.password_reset(visitor.organisation(), &made.email, Some(by), &link, made.expires_at, visitor.zone());
             let page = ResetLinkPage {
                 shell: Shell::new("members", visitor),
                 name: member.name.clone(),
                 email: made.email.to_string(),
                 // Anyone who has the link can sign in as the member, so the link is mailed to the member alone.
                 link: (!mails.are_sent()).then_some(link),
-                expires_at: exact(made.expires_at),
+                expires_at: exact(made.expires_at, visitor.zone()),
             };
             render(StatusCode::OK, &page)
         }

@@ -43,7 +43,7 @@ pub(crate) async fn reset(
         Ok(()) => {
             let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
             let account = Account { id: member.id, name, email: email.clone() };
-            mails.account(&account, &email, AccountChange::SecondFactorReset, visitor.origin());
+            mails.account(&account, &email, AccountChange::SecondFactorReset, visitor.origin(), visitor.zone());
             Ok(redirect_with_notice(MEMBERS, RESET))
         }
         // By another administrator, or by the member.

@@ -96,6 +96,7 @@ pub(crate) fn form_of(path: &str) -> Option<&str> {
         "/settings/api-keys" => Some("/settings/api-keys/new"),
         "/settings/members/invite"
         | "/settings/policies/key-age"
+        | "/settings/policies/time-zone"
         | "/settings/account/name"
         | "/settings/account/email" => Some(path),
         _ => {

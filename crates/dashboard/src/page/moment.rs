@@ -1,13 +1,12 @@
-//! How a page shows a moment: in UTC and the language of the page, which a script turns into the reader's own time
-//! zone.
+//! How a page shows a moment: in the language of the page, on the clocks of its organisation.
 
 use std::fmt;
-use std::ops::RangeInclusive;
 
 use askama::filters::HtmlSafe;
-use intake_domain::timestamp;
+use intake_domain::{Zone, timestamp};
+use intake_edge as edge;
 use time::macros::format_description;
-use time::{Duration, OffsetDateTime, Time, UtcOffset};
+use time::{Duration, OffsetDateTime};
 
 use crate::page::day::in_words;
 
@@ -15,84 +14,85 @@ use crate::page::day::in_words;
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
     at: OffsetDateTime,
+    zone: Zone,
     form: Form,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Form {
     Exact,
     /// A script turns it into "5 minutes ago".
     Relative,
-    /// If it is midnight where the reader is, a script turns it into "the end of 23 November 2027".
+    /// Style sheets let it break.
     End,
-    /// A script turns it into the last day where the reader is.
     LastDay,
 }
 
 /// The moment, with its day and time.
-pub(crate) fn exact(at: OffsetDateTime) -> Moment {
-    Moment { at, form: Form::Exact }
+pub(crate) fn exact(at: OffsetDateTime, zone: Zone) -> Moment {
+    Moment { at, zone, form: Form::Exact }
 }
 
 /// The moment, which a script turns into "5 minutes ago".
-pub(crate) fn relative(at: OffsetDateTime) -> Moment {
-    Moment { at, form: Form::Relative }
+pub(crate) fn relative(at: OffsetDateTime, zone: Zone) -> Moment {
+    Moment { at, zone, form: Form::Relative }
 }
 
 /// The moment until which something works, which is the end of a day if that fits.
-pub(crate) fn end(at: OffsetDateTime) -> Moment {
-    Moment { at, form: Form::End }
+pub(crate) fn end(at: OffsetDateTime, zone: Zone) -> Moment {
+    Moment { at, zone, form: Form::End }
 }
 
 /// The last day on which something works, where there is no room for more.
-pub(crate) fn last_day(at: OffsetDateTime) -> Moment {
-    Moment { at, form: Form::LastDay }
+pub(crate) fn last_day(at: OffsetDateTime, zone: Zone) -> Moment {
+    Moment { at, zone, form: Form::LastDay }
 }
 
-/// An end in words, after "until": the last day in UTC, if the end is the end of a day there.
-pub(crate) fn end_in_words(at: OffsetDateTime) -> String {
-    let utc = at.to_offset(UtcOffset::UTC);
-    if utc.time() != Time::MIDNIGHT {
-        return in_utc(at);
+/// An end in words, after "until": the last day, if the end is the end of a day.
+pub(crate) fn end_in_words(at: OffsetDateTime, zone: Zone) -> String {
+    let last = zone.local(at - Duration::SECOND);
+    if last.date().next_day().map(|day| zone.start_of(day)) != Some(at) {
+        return day_and_time(at, zone);
     }
-    let day = format_description!("the end of [day padding:none] [month repr:long] [year], UTC");
+    let day = format_description!("the end of [day padding:none] [month repr:long] [year]");
     // A moment has everything that the forms ask for.
-    (utc - Duration::SECOND).format(day).unwrap_or_else(|_| timestamp(at))
+    last.format(day).unwrap_or_else(|_| timestamp(at))
 }
 
-fn in_utc(at: OffsetDateTime) -> String {
-    let form = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute] UTC");
-    at.to_offset(UtcOffset::UTC).format(form).unwrap_or_else(|_| timestamp(at))
+/// The moment as a text, with its day whichever that is.
+pub(crate) fn day_and_time(at: OffsetDateTime, zone: Zone) -> String {
+    let form = format_description!("[day padding:none] [month repr:short] [year], [hour]:[minute]");
+    zone.local(at).format(form).unwrap_or_else(|_| timestamp(at))
+}
+
+/// The day and time, or only the time if the day is today.
+fn exact_in_words(at: OffsetDateTime, zone: Zone, now: OffsetDateTime) -> String {
+    let form = format_description!("today, [hour]:[minute]");
+    let is_today = zone.day(at) == zone.day(now);
+    let today = is_today.then(|| zone.local(at).format(form).ok()).flatten();
+    today.unwrap_or_else(|| day_and_time(at, zone))
 }
 
 impl fmt::Display for Moment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = match self.form {
-            Form::End => end_in_words(self.at),
-            Form::Exact | Form::Relative => in_utc(self.at),
-            Form::LastDay => in_words((self.at - Duration::MILLISECOND).to_offset(UtcOffset::UTC).date()),
+        let Self { at, zone, form } = *self;
+        let text = match form {
+            Form::End => end_in_words(at, zone),
+            Form::Exact => exact_in_words(at, zone, edge::now()),
+            Form::Relative => day_and_time(at, zone),
+            Form::LastDay => in_words(zone.day(at - Duration::MILLISECOND)),
         };
-        let attribute = match self.form {
-            Form::Exact => "",
+        let attribute = match form {
+            Form::Exact | Form::LastDay => "",
             Form::Relative => " data-relative",
             Form::End => " data-end",
-            Form::LastDay => " data-last-day",
         };
-        write!(f, "<time datetime=\"{}\"{attribute}>{text}</time>", timestamp(self.at))
+        write!(f, "<time datetime=\"{}\"{attribute}>{text}</time>", timestamp(at))
     }
 }
 
 /// It holds nothing that a person typed.
 impl HtmlSafe for Moment {}
-
-/// The time zones furthest from UTC, in minutes.
-const ZONES: RangeInclusive<i32> = -12 * 60..=14 * 60;
-
-/// The offset from UTC of a visitor whose script says how many minutes that is; without one, none.
-pub(crate) fn here(utc_offset: &str) -> UtcOffset {
-    let minutes = utc_offset.parse().ok().filter(|minutes| ZONES.contains(minutes));
-    minutes.and_then(|minutes| UtcOffset::from_whole_seconds(minutes * 60).ok()).unwrap_or(UtcOffset::UTC)
-}
 
 #[cfg(test)]
 mod tests {
@@ -100,32 +100,43 @@ mod tests {
 
     use super::*;
 
+    fn sydney() -> Zone {
+        "Australia/Sydney".parse().unwrap()
+    }
+
     #[test]
     fn an_end_at_midnight_is_the_end_of_the_day_before() {
-        assert_eq!(end_in_words(datetime!(2027-11-24 0:00 UTC)), "the end of 23 November 2027, UTC");
-        assert_eq!(end_in_words(datetime!(2028-01-01 0:00 UTC)), "the end of 31 December 2027, UTC");
-        assert_eq!(
-            end_in_words(datetime!(2027-11-24 0:00 +11)),
-            "23 Nov 2027, 13:00 UTC",
-            "a script says it in Sydney"
-        );
-        let end = end(datetime!(2027-11-24 0:00 UTC)).to_string();
-        let expected = "<time datetime=\"2027-11-24T00:00:00.000Z\" data-end>the end of 23 November 2027, UTC</time>";
-        assert_eq!(end, expected);
+        for (at, zone, words) in [
+            (datetime!(2027-11-24 0:00 UTC), Zone::default(), "the end of 23 November 2027"),
+            (datetime!(2028-01-01 0:00 UTC), Zone::default(), "the end of 31 December 2027"),
+            (datetime!(2027-11-24 0:00 UTC), sydney(), "24 Nov 2027, 11:00"),
+            (datetime!(2027-11-24 0:00 +11), sydney(), "the end of 23 November 2027"),
+            (datetime!(2028-07-01 0:00 +10), sydney(), "the end of 30 June 2028"),
+            (datetime!(2027-11-24 0:00 +11), Zone::default(), "23 Nov 2027, 13:00"),
+        ] {
+            assert_eq!(end_in_words(at, zone), words);
+        }
+        let shown = end(datetime!(2027-11-24 0:00 UTC), Zone::default()).to_string();
+        assert_eq!(shown, "<time datetime=\"2027-11-24T00:00:00.000Z\" data-end>the end of 23 November 2027</time>");
     }
 
     #[test]
     fn a_last_day_is_the_one_before_midnight() {
-        let day = |at| last_day(at).to_string();
-        assert!(day(datetime!(2027-11-24 0:00 UTC)).ends_with(" data-last-day>23 Nov 2027</time>"));
-        assert!(day(datetime!(2027-11-24 0:01 UTC)).ends_with(" data-last-day>24 Nov 2027</time>"));
+        let day = |at, zone| last_day(at, zone).to_string();
+        assert!(day(datetime!(2027-11-24 0:00 UTC), Zone::default()).ends_with(">23 Nov 2027</time>"));
+        assert!(day(datetime!(2027-11-24 0:01 UTC), Zone::default()).ends_with(">24 Nov 2027</time>"));
+        assert!(day(datetime!(2027-11-23 13:00 UTC), sydney()).ends_with(">23 Nov 2027</time>"));
     }
 
     #[test]
-    fn a_moment_is_shown_in_the_language_of_the_page_with_its_zone() {
+    fn a_moment_is_shown_in_the_language_of_the_page_and_only_with_its_time_if_it_is_today() {
+        let at = datetime!(2025-12-02 23:05:00.123 UTC);
         assert_eq!(
-            exact(datetime!(2025-12-03 10:05:00.123 +11)).to_string(),
-            "<time datetime=\"2025-12-02T23:05:00.123Z\">2 Dec 2025, 23:05 UTC</time>"
+            exact(at, sydney()).to_string(),
+            "<time datetime=\"2025-12-02T23:05:00.123Z\">3 Dec 2025, 10:05</time>"
         );
+        let words = |now| exact_in_words(at, sydney(), now);
+        assert_eq!(words(datetime!(2025-12-03 12:59 UTC)), "today, 10:05");
+        assert_eq!(words(datetime!(2025-12-03 13:00 UTC)), "3 Dec 2025, 10:05", "it is tomorrow in Sydney");
     }
 }

@@ -10,6 +10,7 @@ use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
     AccountStore, AllowedNetworksStore, EmailChangeStore, InvitationStore, KeyAgeStore, KeyDescriptionStore, KeyList,
     KeyPauseStore, KeyRevocationStore, KeyStopStore, KeyStore, MemberStore, PasswordResetStore, SecondFactorStore,
+    ZoneStore,
 };
 
 use crate::page::error::PageError;
@@ -48,6 +49,7 @@ pub trait Members:
     + PasswordResetStore
     + SecondFactorStore
     + KeyAgeStore
+    + ZoneStore
     + 'static
 {
 }
@@ -60,6 +62,7 @@ impl<T> Members for T where
         + PasswordResetStore
         + SecondFactorStore
         + KeyAgeStore
+        + ZoneStore
         + 'static
 {
 }

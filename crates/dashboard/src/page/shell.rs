@@ -4,10 +4,12 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use askama::Template;
-use intake_domain::Role;
+use intake_domain::{Role, Zone};
+use intake_edge as edge;
 
 use crate::page::error::PageError;
 use crate::page::error_summary::with_error_summary;
+use crate::page::moment::day_and_time;
 use crate::page::visitor::Visitor;
 
 /// Beside a form that shows its draft.
@@ -27,6 +29,10 @@ pub(crate) struct Shell {
     pub(crate) is_in_several: bool,
     /// Decides which parts of the menu and of the page are shown.
     pub(crate) role: Role,
+    /// The zone of all days and times on the page.
+    pub(crate) zone: Zone,
+    /// On paper, it tells how old the page is.
+    pub(crate) now: String,
     /// True if the menu is hidden, because none of it opens before two-step sign-in is on.
     pub(crate) is_menu_hidden: bool,
 }
@@ -42,6 +48,8 @@ impl Shell {
             notice: visitor.notice().or_else(|| visitor.draft().map(|_| NOT_SAVED.to_owned())),
             is_in_several: visitor.signed_in.is_in_several,
             role: visitor.signed_in.member.role,
+            zone: visitor.zone(),
+            now: day_and_time(edge::now(), visitor.zone()),
             is_menu_hidden: visitor.signed_in.must_turn_on_second_factor(),
         }
     }

@@ -10,7 +10,7 @@ use actix_web::http::header::USER_AGENT;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
     Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, OrganisationId,
-    Origin, Role, SessionStore, SignedIn, StoppedKey, Token, Visit,
+    Origin, Role, SessionStore, SignedIn, StoppedKey, Token, Visit, Zone,
 };
 use intake_edge as edge;
 use intake_http::TrustedProxies;
@@ -33,6 +33,11 @@ pub(crate) struct Visitor {
 impl Visitor {
     pub(crate) fn organisation(&self) -> OrganisationId {
         self.signed_in.member.organisation_id
+    }
+
+    /// The zone of the days and times that the visitor sees.
+    pub(crate) fn zone(&self) -> Zone {
+        self.signed_in.zone
     }
 
     /// Refuses a form that does not come from a page of this very session.
@@ -97,7 +102,7 @@ impl Visitor {
     /// Tells the member by mail what was done to their account.
     pub(crate) fn mail_change(&self, change: AccountChange) -> Result<(), PageError> {
         let member = &self.signed_in.member;
-        self.shared::<Mails>()?.account(&member.account(), &member.email, change, self.origin());
+        self.shared::<Mails>()?.account(&member.account(), &member.email, change, self.origin(), self.zone());
         Ok(())
     }
 

@@ -90,7 +90,7 @@ async fn show(
     let longer = longer.into_iter().map(|key| LongerKey {
         id: key.id.to_string(),
         name: key.name,
-        expires_at: key.expires_at.map(end),
+        expires_at: key.expires_at.map(|at| end(at, visitor.zone())),
     });
     let page = KeyAgePage { shell: Shell::new("policies", visitor), days, error, age, longer: longer.collect() };
     render(status, &page)

@@ -4,6 +4,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::accounts::member::{Account, Member};
 use crate::keys::key_age::KeyAge;
+use crate::zone::Zone;
 
 /// Who holds a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct SignedIn {
     pub is_second_factor_required: bool,
     /// The longest time for which keys of the organisation may be made.
     pub key_age_max: Option<KeyAge>,
+    /// The zone in which its members see days and times.
+    pub zone: Zone,
     /// Time at which the member last confirmed, in this session, who they are.
     pub confirmed_at: Option<OffsetDateTime>,
     /// Time at which the provider of single sign-on last confirmed it, which is not enough for a member with a second

@@ -72,6 +72,8 @@ actions! {
     OrganisationCreated = "organisation_created" in Organisation: "created the organisation",
     /// An operator gave the organisation another name: the subject is the old name and the new one.
     OrganisationRenamed = "organisation_renamed" in Organisation: "renamed the organisation",
+    /// The time zone of the organisation was changed: the subject is its name, the old zone and the new one.
+    OrganisationZoneChanged = "organisation_zone_changed" in Organisation: "changed the time zone of",
     /// An operator suspended the organisation: its keys are refused.
     OrganisationSuspended = "organisation_suspended" in Organisation: "suspended the organisation",
     /// An operator resumed the organisation: its keys are accepted again.

@@ -5,7 +5,7 @@
 pub enum ActionKind {
     /// API keys.
     Keys,
-    /// The organisation as a whole, which operators alone change.
+    /// The organisation as a whole, which operators change. Its time zone is the choice of its administrators, too.
     Organisation,
     /// Members and invitations.
     Members,

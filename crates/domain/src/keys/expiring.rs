@@ -5,6 +5,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::ids::{KeyId, OrganisationId};
 use crate::store_error::StoreError;
+use crate::zone::Zone;
 
 /// The time before a key expires at which its organisation gets a notice. A key with a shorter life gets none.
 pub const EXPIRY_ANNOUNCED_BEFORE: Duration = Duration::days(7);
@@ -18,6 +19,8 @@ pub struct ExpiringKey {
     pub id: KeyId,
     /// The organisation's name.
     pub organisation_name: String,
+    /// The zone in which its members see days and times.
+    pub zone: Zone,
     /// The name that its maker gave the key.
     pub name: String,
     /// The last characters of the key.

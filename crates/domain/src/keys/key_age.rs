@@ -24,10 +24,11 @@ impl KeyAge {
         self.0
     }
 
-    /// Returns whether a key may have this end. The last day counts to its end, wherever the maker of the key is.
+    /// Returns whether a key may have this end. The last day counts to its end, wherever the maker of the key is, even
+    /// where clocks are put back before it.
     #[must_use]
     pub fn allows(self, created_at: OffsetDateTime, expires_at: Option<OffsetDateTime>) -> bool {
-        let latest = created_at + Duration::days(self.0.into()) + Duration::DAY;
+        let latest = created_at + Duration::days(self.0.into()) + Duration::DAY + Duration::HOUR;
         expires_at.is_some_and(|at| at <= latest)
     }
 }
@@ -54,9 +55,12 @@ mod tests {
     fn the_last_day_counts_to_its_end_wherever_people_are() {
         let age = KeyAge::of_days(30).unwrap();
         let made = datetime!(2026-03-01 23:30 UTC);
+        // Half an hour after midnight in Sydney, before the end of daylight saving.
+        let in_sydney = datetime!(2026-03-16 0:30 +11);
+        assert!(age.allows(in_sydney, Some(datetime!(2026-04-16 0:00 +10))));
         assert!(age.allows(made, Some(datetime!(2026-04-01 0:00 UTC))));
         assert!(age.allows(made, Some(datetime!(2026-04-01 0:00 -12))));
-        assert!(!age.allows(made, Some(datetime!(2026-04-02 0:00 UTC))));
+        assert!(!age.allows(made, Some(datetime!(2026-04-02 1:00 UTC))));
         assert!(!age.allows(made, None));
         assert_eq!([0, 1, 3_650, 3_651].map(|days| KeyAge::of_days(days).is_some()), [false, true, true, false]);
         assert_eq!((age.to_string(), KeyAge(1).to_string()), ("30 days".to_owned(), "1 day".to_owned()));

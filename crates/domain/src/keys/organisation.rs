@@ -5,6 +5,7 @@ use time::OffsetDateTime;
 use crate::ids::OrganisationId;
 use crate::keys::key_age::KeyAge;
 use crate::name::Name;
+use crate::zone::Zone;
 
 /// A tenant of the service, to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,4 +29,6 @@ pub struct OrganisationRecord {
     pub closed_at: Option<OffsetDateTime>,
     /// The longest time for which its keys may be made.
     pub key_age_max: Option<KeyAge>,
+    /// The zone in which its members see days and times.
+    pub zone: Zone,
 }

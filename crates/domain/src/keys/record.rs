@@ -6,6 +6,7 @@ use crate::ids::KeyId;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::key_age::KeyAge;
 use crate::keys::unusual::REFUSALS_ANNOUNCED_EVERY;
+use crate::zone::Zone;
 
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,10 +127,11 @@ impl KeyRecord {
         !self.is_over(now) && !age.allows(self.created_at, self.expires_at)
     }
 
-    /// Returns how many whole days the key was made for. None: it never expires.
+    /// Returns how many days after the day on which it was made the key works. None: it never expires.
     #[must_use]
-    pub fn days(&self) -> Option<i64> {
-        self.expires_at.map(|at| (at - self.created_at).whole_days().max(1))
+    pub fn days(&self, zone: Zone) -> Option<i64> {
+        let made = zone.day(self.created_at);
+        self.expires_at.map(|at| (zone.day(at - Duration::SECOND) - made).whole_days().max(1))
     }
 
     /// Returns whether the key fell silent, was announced as such, and has not been used since.
@@ -202,6 +204,22 @@ mod tests {
         ] {
             assert_eq!(key(expires_at, revoked_at).status(NOW), status);
         }
+    }
+
+    #[test]
+    fn a_key_was_made_for_the_days_between_whatever_the_clocks_did() {
+        let sydney = "Australia/Sydney".parse().unwrap();
+        for (created_at, expires_at, days) in [
+            // Made just after midnight, before the end of daylight saving, and just before midnight, before its begin.
+            (datetime!(2026-03-16 0:10 +11), datetime!(2026-04-16 0:00 +10), 30),
+            (datetime!(2026-09-15 23:50 +10), datetime!(2026-10-16 0:00 +11), 30),
+            (datetime!(2026-03-16 9:00 +11), datetime!(2026-06-14 9:00 +10), 90),
+            (datetime!(2026-03-16 9:00 +11), datetime!(2026-03-16 10:00 +11), 1),
+        ] {
+            let made = KeyRecord { created_at, ..key(Some(expires_at), None) };
+            assert_eq!(made.days(sydney), Some(days), "{created_at}");
+        }
+        assert_eq!(key(None, None).days(sydney), None);
     }
 
     #[test]

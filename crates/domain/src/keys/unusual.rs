@@ -6,6 +6,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::ids::{KeyId, OrganisationId};
 use crate::store_error::StoreError;
+use crate::zone::Zone;
 
 /// Days that show what is usual for a key: four weeks, so that each day of the week counts.
 pub const USUAL_DAYS: i32 = 28;
@@ -30,6 +31,8 @@ pub struct UnusualKey {
     pub organisation_id: OrganisationId,
     /// The organisation's name.
     pub organisation_name: String,
+    /// The zone in which its members see days and times.
+    pub zone: Zone,
     /// The key.
     pub id: KeyId,
     /// The name that its maker gave the key.

@@ -8,7 +8,9 @@ use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::keys::key_age::KeyAge;
 use crate::members::key_age_store::{KeyAgeStore, LimitAgeOutcome};
+use crate::members::zone_store::{ChangeZoneOutcome, ZoneStore};
 use crate::store_error::StoreError;
+use crate::zone::Zone;
 
 /// Removes a member of the administrator's organisation.
 pub async fn remove_member(
@@ -49,4 +51,14 @@ pub async fn limit_key_age(
     audit: &AuditContext,
 ) -> Result<LimitAgeOutcome, StoreError> {
     keys.limit_key_age(administrator.organisation(), age, &administrator.confirm(audit)).await
+}
+
+/// Decides in which time zone members of the administrator's organisation see days and times.
+pub async fn change_zone(
+    zones: &dyn ZoneStore,
+    administrator: ConfirmedMember<'_>,
+    zone: Zone,
+    audit: &AuditContext,
+) -> Result<ChangeZoneOutcome, StoreError> {
+    zones.change_zone(administrator.organisation(), zone, &administrator.confirm(audit)).await
 }

@@ -5,8 +5,9 @@ pub(crate) mod invitation_store;
 pub(crate) mod join_by_provider;
 pub(crate) mod key_age_store;
 pub(crate) mod manage;
+pub(crate) mod zone_store;
 
-pub use administer::{change_role, limit_key_age, remove_member, require_second_factor};
+pub use administer::{change_role, change_zone, limit_key_age, remove_member, require_second_factor};
 pub use invitation_store::{
     Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
     NewCredential, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX, WithdrawOutcome,
@@ -14,6 +15,7 @@ pub use invitation_store::{
 pub use join_by_provider::{ProviderJoinError, join_by_provider};
 pub use key_age_store::{KeyAgeStore, LimitAgeOutcome};
 pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
+pub use zone_store::{ChangeZoneOutcome, ZoneStore};
 
 #[cfg(feature = "mocks")]
-pub use {invitation_store::MockInvitationStore, key_age_store::MockKeyAgeStore};
+pub use {invitation_store::MockInvitationStore, key_age_store::MockKeyAgeStore, zone_store::MockZoneStore};

@@ -3,7 +3,7 @@
 use futures_util::FutureExt;
 use intake_domain::{
     AuditContext, AuditEntryId, Browser, ConfirmedMember, Member, MemberId, Name, OrganisationId, Origin, PasswordHash,
-    Role, SignedIn, Token,
+    Role, SignedIn, Token, Zone,
 };
 use time::OffsetDateTime;
 use time::macros::datetime;
@@ -36,6 +36,7 @@ pub(crate) fn signed_in(is_second_factor_required: bool) -> SignedIn {
         has_second_factor: true,
         is_second_factor_required,
         key_age_max: None,
+        zone: Zone::default(),
         is_second_factor_required_elsewhere: false,
         is_in_several: false,
         confirmed_at: Some(NOW),

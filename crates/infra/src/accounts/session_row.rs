@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::accounts::familiar_networks::remember;
 use crate::accounts::row::{AccountRow, belongs_elsewhere, has_second_factor, unreadable};
 use crate::audit::log::{record, record_in_all};
-use crate::organisations::age_of;
+use crate::organisations::{age_of, zone_of};
 use crate::schema::{members, memberships, organisations, sessions, waiting_sign_ins};
 
 /// Starts the session of a locked member who has signed in. A member of several organisations chooses one later. Only
@@ -179,6 +179,7 @@ pub(crate) struct MembershipRow {
     role: String,
     second_factor_required: bool,
     key_days_max: Option<i32>,
+    time_zone: String,
 }
 
 /// The organisations of a person, by name.
@@ -204,6 +205,7 @@ impl HolderRow {
         let (chosen, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| Some(one.id) == organisation_id);
         let Some(chosen) = chosen.into_iter().next() else { return Ok(Holder::Undecided(account)) };
         let (is_second_factor_required, key_age_max) = (chosen.second_factor_required, age_of(chosen.key_days_max));
+        let zone = zone_of(&chosen.time_zone);
         let Membership { organisation_id, organisation_name, role } = chosen.try_into()?;
         let Account { id, name, email } = account;
         Ok(Holder::Member(SignedIn {
@@ -212,6 +214,7 @@ impl HolderRow {
             has_second_factor,
             is_second_factor_required,
             key_age_max,
+            zone,
             is_second_factor_required_elsewhere: others.iter().any(|other| other.second_factor_required),
             is_in_several: !others.is_empty(),
             confirmed_at,

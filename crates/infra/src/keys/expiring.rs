@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::database::cluster::parts::of_each_part;
 use crate::keys::PostgresKeyStore;
 use crate::keys::status::{refusal_at, refusal_of};
+use crate::organisations::zone_of;
 
 /// Keys of a part at once. The rest follow at the next look.
 const CLAIMED_MAX: u32 = 100;
@@ -56,7 +57,8 @@ fn claim_part(
     let mark = format!(
         "UPDATE api_keys AS key SET expiry_announced_at = $1 FROM organisations AS organisation
          WHERE organisation.id = key.organisation_id AND key.organisation_id = ANY ($3) AND key.id = ANY ($4) AND {ends_soon}
-         RETURNING key.organisation_id, key.id, organisation.name AS organisation_name, key.name, key.hint, key.expires_at"
+         RETURNING key.organisation_id, key.id, organisation.name AS organisation_name,
+            organisation.time_zone, key.name, key.hint, key.expires_at"
     );
     let claimed = diesel::sql_query(mark)
         .bind::<Timestamptz, _>(now)
@@ -86,6 +88,8 @@ struct Claimed {
     #[diesel(sql_type = Text)]
     organisation_name: String,
     #[diesel(sql_type = Text)]
+    time_zone: String,
+    #[diesel(sql_type = Text)]
     name: String,
     #[diesel(sql_type = Text)]
     hint: String,
@@ -95,7 +99,8 @@ struct Claimed {
 
 impl From<Claimed> for ExpiringKey {
     fn from(claimed: Claimed) -> Self {
-        let Claimed { organisation_id, id, organisation_name, name, hint, expires_at } = claimed;
-        Self { organisation_id: organisation_id.into(), id: id.into(), organisation_name, name, hint, expires_at }
+        let Claimed { organisation_id, id, organisation_name, time_zone, name, hint, expires_at } = claimed;
+        let (organisation_id, id, zone) = (organisation_id.into(), id.into(), zone_of(&time_zone));
+        Self { organisation_id, id, organisation_name, zone, name, hint, expires_at }
     }
 }

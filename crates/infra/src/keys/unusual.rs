@@ -17,6 +17,7 @@ use crate::keys::PostgresKeyStore;
 use crate::keys::habit::{habit, is_in_part};
 use crate::keys::only_refused::NIGHT;
 use crate::keys::status::refusal_at;
+use crate::organisations::zone_of;
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
 /// database was restored, or a clock was changed: silence counts from here, or hundreds of mails would say so.
@@ -200,7 +201,8 @@ impl<'a> Look<'a> {
         let (habit, column) = (habit(), kind.column());
         let (is_news, is_unusual) = (kind.is_news(), kind.is_unusual());
         let find = format!(
-            "SELECT key.organisation_id, organisation.name AS organisation_name, key.id, key.name, key.hint,
+            "SELECT key.organisation_id, organisation.name AS organisation_name,
+                organisation.time_zone, key.id, key.name, key.hint,
                 used.last_used_at, habit.used_days, habit.days_apart, habit.refused_lately, habit.refused_before,
                 CASE WHEN {} THEN habit.only_refused ELSE 0 END AS only_refused,
                 (SELECT named.field FROM key_answers AS named
@@ -251,6 +253,8 @@ struct Found {
     organisation_id: Uuid,
     #[diesel(sql_type = Text)]
     organisation_name: String,
+    #[diesel(sql_type = Text)]
+    time_zone: String,
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
     #[diesel(sql_type = Text)]
@@ -276,12 +280,14 @@ struct Found {
 impl Found {
     fn into_unusual(self, kind: Kind) -> UnusualKey {
         let Self { organisation_id, organisation_name, id, name, hint, .. } = self;
+        let zone = zone_of(&self.time_zone);
         let Self { last_used_at, used_days, days_apart, refused_lately: lately, refused_before: before, .. } = self;
         let change = match (kind, self.only_refused) {
             (Kind::Silent, _) => UnusualUse::Silent { last_used_at, used_days, days_apart },
             (Kind::Refused, 0) => UnusualUse::Refused { lately, before },
             (Kind::Refused, refused) => UnusualUse::OnlyRefused { last_used_at, refused, field: self.field },
         };
-        UnusualKey { organisation_id: organisation_id.into(), organisation_name, id: id.into(), name, hint, change }
+        let (organisation_id, id) = (organisation_id.into(), id.into());
+        UnusualKey { organisation_id, organisation_name, zone, id, name, hint, change }
     }
 }

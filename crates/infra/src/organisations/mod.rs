@@ -6,12 +6,13 @@
 
 mod erase;
 mod row;
+mod zone;
 
 use diesel::dsl::{exists, not};
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
 use diesel::upsert::excluded;
-use intake_domain::{Action, AuditContext, Name, Organisation, OrganisationId, OrganisationRecord, StoreError};
+use intake_domain::{Action, AuditContext, Name, Organisation, OrganisationId, OrganisationRecord, StoreError, Zone};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -26,6 +27,7 @@ use crate::schema::{api_keys, invitations, key_uses, members, memberships, organ
 pub use erase::{EraseOrganisation, erase_organisation};
 use row::OrganisationState;
 pub(crate) use row::{OrganisationRow, age_of};
+pub(crate) use zone::{put_zone, zone_of};
 
 /// Organisations over PostgreSQL.
 pub struct PostgresOrganisations(Database);
@@ -107,6 +109,16 @@ impl PostgresOrganisations {
             Ok(true)
         })
         .await
+    }
+
+    /// Changes the zone in which members of the organisation see days and times.
+    pub async fn change_zone(
+        &self,
+        id: OrganisationId,
+        zone: Zone,
+        audit: &AuditContext,
+    ) -> Result<OrganisationOutcome, StoreError> {
+        self.change(id, audit, move |connection, found, audit| put_zone(connection, found, zone, audit)).await
     }
 
     /// Refuses all keys of the organisation until it is resumed.

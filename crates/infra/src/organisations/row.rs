@@ -5,6 +5,7 @@ use intake_domain::{KeyAge, OrganisationRecord};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::organisations::zone::zone_of;
 use crate::schema::{organisation_states, organisations};
 
 /// An organisation as it is stored.
@@ -16,12 +17,14 @@ pub(crate) struct OrganisationRow {
     pub(super) suspended_at: Option<OffsetDateTime>,
     pub(super) closed_at: Option<OffsetDateTime>,
     pub(super) key_days_max: Option<i32>,
+    pub(super) time_zone: String,
 }
 
 impl From<OrganisationRow> for OrganisationRecord {
     fn from(row: OrganisationRow) -> Self {
-        let OrganisationRow { id, name, suspended_at, closed_at, key_days_max } = row;
-        Self { id: id.into(), name, suspended_at, closed_at, key_age_max: age_of(key_days_max) }
+        let OrganisationRow { id, name, suspended_at, closed_at, key_days_max, time_zone } = row;
+        let (key_age_max, zone) = (age_of(key_days_max), zone_of(&time_zone));
+        Self { id: id.into(), name, suspended_at, closed_at, key_age_max, zone }
     }
 }
 

@@ -1,7 +1,9 @@
 //! `intake organisation`: what operators do to whole organisations.
 
 use anyhow::{Context, bail};
-use intake_domain::{ManageKeysError, MemberStore, Name, OrganisationId, OrganisationRecord, list_keys, timestamp};
+use intake_domain::{
+    ManageKeysError, MemberStore, Name, OrganisationId, OrganisationRecord, Zone, list_keys, timestamp,
+};
 use intake_edge as edge;
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
@@ -53,6 +55,10 @@ async fn change(command: OrganisationCommand, database: Database, configuration:
             let name = Name::new(name).context("--name")?;
             let outcome = organisations.rename(of.organisation, &name, &audit(&of.run, configuration)).await?;
             tell(&of, outcome, ["Renamed", "Nothing to do: this is its name already"])
+        }
+        OrganisationCommand::TimeZone { zone, of } => {
+            let outcome = organisations.change_zone(of.organisation, zone, &audit(&of.run, configuration)).await?;
+            tell(&of, outcome, ["Changed its time zone", "Nothing to do: this is its time zone already"])
         }
         OrganisationCommand::Suspend(of) => {
             let outcome = organisations.suspend(of.organisation, &audit(&of.run, configuration)).await?;
@@ -180,12 +186,15 @@ fn erase(of: &OrganisationArguments, brakes: &Brakes, configuration: &Configurat
 }
 
 fn value_of(organisation: &OrganisationRecord) -> Value {
-    let OrganisationRecord { id, name, suspended_at, closed_at, key_age_max } = organisation;
+    let OrganisationRecord { id, name, suspended_at, closed_at, key_age_max, zone } = organisation;
     let mut value = json!({ "id": id.to_string(), "name": name });
     for (member, at) in [("suspendedAt", suspended_at), ("closedAt", closed_at)] {
         if let (Some(at), Some(members)) = (at, value.as_object_mut()) {
             members.insert(member.to_owned(), timestamp(*at).into());
         }
+    }
+    if let (true, Some(members)) = (*zone != Zone::default(), value.as_object_mut()) {
+        members.insert("timeZone".to_owned(), zone.name().into());
     }
     if let (Some(age), Some(members)) = (key_age_max, value.as_object_mut()) {
         members.insert("keyDaysMax".to_owned(), age.days().into());
@@ -194,11 +203,12 @@ fn value_of(organisation: &OrganisationRecord) -> Value {
 }
 
 fn line_of(organisation: &OrganisationRecord) -> String {
-    let OrganisationRecord { id, name, suspended_at, closed_at, key_age_max } = organisation;
+    let OrganisationRecord { id, name, suspended_at, closed_at, key_age_max, zone } = organisation;
+    let zone = if *zone == Zone::default() { String::new() } else { format!("  {}", zone.name()) };
     let age = key_age_max.map(|age| format!("  keys expire within {age}")).unwrap_or_default();
     match (closed_at, suspended_at) {
         (Some(at), _) => format!("{id}  {name}  closed {}", timestamp(*at)),
-        (None, Some(at)) => format!("{id}  {name}  suspended {}{age}", timestamp(*at)),
-        (None, None) => format!("{id}  {name}{age}"),
+        (None, Some(at)) => format!("{id}  {name}  suspended {}{age}{zone}", timestamp(*at)),
+        (None, None) => format!("{id}  {name}{age}{zone}"),
     }
 }

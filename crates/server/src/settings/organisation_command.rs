@@ -1,7 +1,7 @@
 //! `intake organisation` and its arguments.
 
 use clap::{Args, Subcommand};
-use intake_domain::OrganisationId;
+use intake_domain::{OrganisationId, Zone};
 
 use crate::settings::arguments::{Brakes, Output, Run, parse_id};
 
@@ -27,6 +27,14 @@ pub(crate) enum OrganisationCommand {
         /// 1 to 100 characters
         #[arg(long)]
         name: String,
+        #[command(flatten)]
+        of: OrganisationArguments,
+    },
+    /// Change the zone in which members see days and times; UTC, unless it was chosen
+    TimeZone {
+        /// A name of the tz database, such as Australia/Sydney
+        #[arg(long)]
+        zone: Zone,
         #[command(flatten)]
         of: OrganisationArguments,
     },

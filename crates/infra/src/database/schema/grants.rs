@@ -19,7 +19,7 @@ pub(crate) const RECORDABLE: &str = "organisation_id, id, action, actor, actor_i
 /// Privileges, the columns they are limited to (all if empty), and the tables.
 const GRANTS: [(&str, &str, &[&str]); 17] = [
     ("SELECT, INSERT", "", &["environment_stamp", "organisations", "api_keys"]),
-    ("UPDATE", "second_factor_required, name, suspended_at, closed_at, key_days_max", &["organisations"]),
+    ("UPDATE", "second_factor_required, name, suspended_at, closed_at, key_days_max, time_zone", &["organisations"]),
     (
         "UPDATE",
         "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by, \

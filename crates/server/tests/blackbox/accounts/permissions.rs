@@ -72,6 +72,7 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/members/invitations/{invitation}/resend"
         | "/settings/members/invitations/{invitation}/withdraw"
         | "/settings/policies/key-age"
+        | "/settings/policies/time-zone"
         | "/settings/policies/require-two-step-sign-in"
         | "/settings/policies/stop-requiring-two-step-sign-in"
         | "/settings/members/{member}/end-sessions"
@@ -116,7 +117,7 @@ impl Clinic {
         let key = self.path("{key}");
         format!(
             "name=k&note=n&networks=::1&days=9&email=e%40e.co&organisation=x&id={key}&ends_after=now&code=0&password=x&new_password=x&\
-             role=administrator&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x"
+             role=administrator&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x&zone=UTC"
         )
     }
 }

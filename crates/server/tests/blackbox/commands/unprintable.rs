@@ -21,7 +21,7 @@ use Usually::{Fails, Prints, PrintsOnBoth};
 
 /// Every command with its arguments, in an order in which each works, and what its error must name where its output
 /// was lost: a text, or the result of a query.
-const COMMANDS: [(&str, &str, Usually, &str); 38] = [
+const COMMANDS: [(&str, &str, Usually, &str); 39] = [
     ("serve", "--rate-limit wrong", Fails, "INTAKE_RATE_LIMIT"),
     ("probe", "--admin-addr 127.0.0.1:1", Fails, "127.0.0.1:1"),
     ("openapi", "", Prints, ""),
@@ -32,6 +32,7 @@ const COMMANDS: [(&str, &str, Usually, &str); 38] = [
     ("organisation create", "--name Made", Prints, "SELECT id::text FROM organisations WHERE name = 'Made'"),
     ("organisation list", "", Prints, ""),
     ("organisation rename", "ORGANISATION --name Renamed", Prints, "ORGANISATION"),
+    ("organisation time-zone", "ORGANISATION --zone Australia/Sydney", Prints, "ORGANISATION"),
     ("organisation suspend", "ORGANISATION", Prints, "ORGANISATION"),
     ("organisation resume", "ORGANISATION", Prints, "ORGANISATION"),
     ("organisation close", "DOOMED", Prints, "DOOMED"),

@@ -233,6 +233,7 @@ fn members_hear_by_mail_what_is_done_to_their_account() {
     let Some(server) = MailServer::start() else { return };
     let app = app_with(&server.url());
     let ada = app.member("ada@example.com");
+    app.database.connect().batch_execute("UPDATE organisations SET time_zone = 'Australia/Sydney'").unwrap();
     let client = app.service.client();
     let sign_in = |email: &str, browser: &str, password: &str| {
         let form = format!("email={}&{}", email.replace('@', "%40"), password_field(password));
@@ -241,7 +242,8 @@ fn members_hear_by_mail_what_is_done_to_their_account() {
     let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
     for _ in 0..2 {
         assert_eq!(sign_in("ada@example.com", firefox, PASSWORD).status, 303);
-        server.wait_for_mail("ada@example.com", "New sign-in to your account");
+        let mail = server.wait_for_mail("ada@example.com", "New sign-in to your account");
+        assert!(between(&mail, "\nTime: ", "\n").ends_with(" Sydney time"), "{mail}");
     }
     let other = "another long password";
     let change = format!("new_password={}", other.replace(' ', "+"));
@@ -367,6 +369,7 @@ fn a_forgotten_password_is_reset_by_mail_without_saying_who_is_a_member() {
     let Some(server) = MailServer::start() else { return };
     let app = app_with(&server.url());
     drop(app.member("ada@example.com"));
+    app.database.connect().batch_execute("UPDATE organisations SET time_zone = 'Australia/Perth'").unwrap();
     let client = app.service.client();
     assert!(client.send(&request("GET", "/sign-in", &[], b"")).text().contains("href=\"/forgotten-password\""));
     let ask = |email: &str| {
@@ -380,6 +383,7 @@ fn a_forgotten_password_is_reset_by_mail_without_saying_who_is_a_member() {
     assert_eq!(known, unknown);
     assert!(known.0 == 200 && known.1.contains("If EMAIL is a member, we have sent a link"), "{known:?}");
     let mail = server.wait_for_mail("ada@example.com", "Choose a new password");
+    assert!(mail.contains(" Perth time. Your current password"), "{mail}");
     let link = format!("/reset-password/{}", between(&mail, "/reset-password/", "\n"));
     let form = password_field("another long password");
     assert_eq!(crate::fixtures::post(&client, &link, &[], &form).status, 303);
@@ -496,7 +500,9 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
     // Nobody needs to replace a key that is paused or has a replacement.
     let [(paused, _), (replaced, _), (new, _)] = [app.clinic.key(), app.clinic.key(), app.clinic.key()];
     let soon = format!(
-        "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'
+        "UPDATE organisations SET time_zone = 'Australia/Sydney';
+         UPDATE api_keys SET created_at = now() - interval '90 days',
+             expires_at = (date_trunc('day', now() AT TIME ZONE 'Australia/Sydney') + interval '6 days') AT TIME ZONE 'Australia/Sydney'
              WHERE id IN ('{id}', '{paused}', '{replaced}');
          UPDATE api_keys SET created_at = now() WHERE id = '{short}';
          UPDATE api_keys SET paused_at = now() WHERE id = '{paused}';
@@ -507,7 +513,8 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
         app.service.stop();
         app.service = with_mails(service(&app.database), &server.url()).start();
         let mail = server.wait_for_mail("ada@example.com", "API key “Test key” expires soon");
-        assert!(mail.contains("these API keys of Test Clinic in time"), "{mail}");
+        assert!(mail.contains("these API keys of Test Clinic in time. All times are Sydney time."), "{mail}");
+        assert!(mail.contains("works until the end of "), "{mail}");
         assert!(mail.contains(&format!("/settings/api-keys/{id}/replace")), "{mail}");
     }
     // Time for another mail, if there were one.

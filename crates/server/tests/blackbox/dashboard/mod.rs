@@ -24,6 +24,7 @@ mod redirects;
 mod samples;
 mod shown_times;
 mod stopping_all_keys;
+mod time_zone;
 mod typed_input;
 mod unused_keys;
 mod unusual_keys;

@@ -35,7 +35,7 @@ fn every_change_ends_with_a_notice() {
     let again = ada.post(&at("revoke"), "");
     assert_eq!(ada.get(&at("revoke")).header("location"), again.header("location"));
     let at =
-        app.database.texts("SELECT to_char(revoked_at AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI') FROM api_keys");
+        app.database.texts("SELECT to_char(revoked_at AT TIME ZONE 'UTC', 'FMDD Mon YYYY, HH24:MI') FROM api_keys");
     assert_notice(&ada, &again, &format!("“Desk” was already revoked on {} UTC.", at[0]));
     let hidden = "First steps are hidden in this browser.";
     assert_notice(&ada, &ada.post("/settings/first-steps", ""), hidden);

@@ -29,15 +29,15 @@ const ODD: [&str; 10] = [
 const LONG: usize = 12_000;
 /// Which answers are in order. Where a password is asked for, it is wrong, and soon tried too often.
 const IN_ORDER: [u16; 9] = [200, 303, 400, 401, 403, 404, 409, 422, 429];
-/// A day at the end of the calendar where the visitor's day ends after it.
+/// Days at both ends of the calendar, and text that is no UTF-8.
 const COMBINED: [&str; 7] = [
     "q=%ED%A0%80",
     "q=%",
     "from=31/12/-1",
-    "from=9999-12-31&until=9999-12-31&utc_offset=-1559",
-    "from=0001-01-01&utc_offset=1559",
-    "lasts=date&expires=9999-12-31&utc_offset=-1559",
-    "lasts=65535&expires=&utc_offset=-1559",
+    "from=9999-12-31&until=9999-12-31",
+    "from=0001-01-01",
+    "lasts=date&expires=9999-12-31",
+    "lasts=65535&expires=",
 ];
 
 /// A route, and the names of what its handler reads.
@@ -177,7 +177,7 @@ impl Clinic {
         format!(
             "form_token={}&name=k&note=n&networks=::1&days=9&email=e%40e.co&organisation=x&id={}&ends_after=now&code=0&\
              password=x&new_password=x&role=key-manager&credential=x&client_data=x&authenticator_data=x&public_key=x&\
-             signature=x&lasts=never&expires=&utc_offset=&next=",
+             signature=x&lasts=never&expires=&zone=UTC&next=",
             self.ada.form_token,
             self.path("{key}")
         )

@@ -1,4 +1,4 @@
-//! Moments are shown in the language of the page and in the time zone of their reader; recovery codes can be kept.
+//! Moments are shown in the language of the page and the time zone of the organisation; recovery codes can be kept.
 
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, wait_for};
@@ -6,63 +6,68 @@ use serde_json::json;
 
 use crate::fixtures::{TestApp, create_key, in_each_browser};
 
-#[test]
-fn a_moment_is_in_the_language_of_the_page_with_its_zone() {
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start();
-    browser.tell("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Australia/Brisbane" }));
-    browser.tell("Emulation.setLocaleOverride", &json!({ "locale": "de_DE" }));
-    app.join(&browser, "Ada", "ada@clinic.example");
-    create_key(&browser, "Front desk");
-    let aged = "UPDATE audit_entries SET at = now() - interval '3 days'";
-    app.database.connect().batch_execute(aged).unwrap();
-    browser.open(&app.url("/settings/activity"));
-    let shown = "const time = document.querySelector('td time');
-        return [/^\\d{1,2} [A-Z][a-z]+ \\d{4},? \\d{2}:\\d{2}\\s(GMT\\+10|AEST)$/.test(time.textContent.replaceAll('\u{a0}', ' ')), time.textContent, time.dateTime.endsWith('Z')]";
-    let shown = browser.run(shown);
-    assert!(shown[0] == true && shown[2] == true, "{shown}");
-    app.database.connect().batch_execute("UPDATE audit_entries SET at = now()").unwrap();
-    browser.reload();
-    let is_today = "return /^today,\\s\\d{2}:\\d{2}$/.test(document.querySelector('td time').textContent)";
-    wait_for("today", || browser.run(is_today) == true);
+/// The members of the app's clinic are in Sydney, wherever their browsers are.
+fn in_sydney(app: &TestApp) {
+    app.database.connect().batch_execute("UPDATE organisations SET time_zone = 'Australia/Sydney'").unwrap();
 }
 
 #[test]
-fn the_end_of_a_key_is_the_end_of_its_last_day_where_the_reader_is() {
+fn times_are_those_of_the_organisation_wherever_the_browser_is_and_the_zone_is_named_once() {
+    in_each_browser(|app, browser| {
+        create_key(browser, "Front desk");
+        in_sydney(app);
+        let at = "UPDATE audit_entries SET at = '2026-01-31 13:30 UTC'";
+        app.database.connect().batch_execute(at).unwrap();
+        browser.open(&app.url("/settings/activity"));
+        browser.wait_for("1 Feb 2026, 00:30");
+        assert_eq!(browser.text().matches("Sydney time").count(), 1, "{}", browser.text());
+        app.database.connect().batch_execute("UPDATE audit_entries SET at = now()").unwrap();
+        browser.reload();
+        let shown = "return document.querySelector('td time').textContent";
+        wait_for("today", || browser.run(shown).as_str().is_some_and(|text| text.starts_with("today, ")));
+    });
+}
+
+#[test]
+fn how_long_ago_a_key_was_used_is_said_and_when_it_was_on_hover() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
-    browser.tell("Emulation.setTimezoneOverride", &json!({ "timezoneId": "Australia/Sydney" }));
+    browser.tell("Emulation.setTimezoneOverride", &json!({ "timezoneId": "America/New_York" }));
     app.join(&browser, "Ada", "ada@clinic.example");
-    create_key(&browser, "Front desk");
-    for (end, shown) in [
-        ("2027-11-23 13:00", "Active, until the end of 23 November 2027, AEDT"),
-        ("2028-06-30 14:00", "Active, until the end of 30 June 2028, AEST"),
-        ("2027-11-24 00:00", "Active, until 24 Nov 2027, 11:00 AEDT"),
-    ] {
-        app.database.connect().batch_execute(&format!("UPDATE api_keys SET expires_at = '{end} UTC'")).unwrap();
-        browser.open(&app.url("/settings/api-keys"));
-        browser.press("Front desk");
-        wait_for(shown, || browser.text().replace('\u{a0}', " ").contains(shown));
-    }
-    app.database.connect().batch_execute("UPDATE api_keys SET expires_at = '2027-11-23 13:00 UTC'").unwrap();
+    let used = format!(
+        "UPDATE organisations SET time_zone = 'Australia/Adelaide';
+         INSERT INTO key_uses (organisation_id, key_id, last_used_at)
+             VALUES ('{}', '{}', '2026-02-28 14:00 UTC')",
+        app.clinic.organisation,
+        app.clinic.key().0
+    );
+    app.database.connect().batch_execute(&used).unwrap();
     browser.open(&app.url("/settings/api-keys"));
-    wait_for("its last day in the list", || browser.text().contains("23 Nov 2027"));
-    app.database.connect().batch_execute("UPDATE api_keys SET expires_at = '2027-11-24 00:00 UTC'").unwrap();
-    let ada = app.member("grace@clinic.example");
-    let page = ada.get("/settings/api-keys").text();
-    assert!(page.contains("<time datetime=\"2027-11-24T00:00:00.000Z\" data-last-day>23 Nov 2027</time>"), "{page}");
+    let shown = "const time = document.querySelector('time[data-relative]'); return [time.title, time.textContent]";
+    wait_for("when it was used", || {
+        let shown = browser.run(shown);
+        shown[0] == "1 Mar 2026, 00:30" && shown[1].as_str().is_some_and(|text| text.ends_with(" ago"))
+    });
 }
 
 #[test]
-fn a_moment_without_scripts_is_in_the_language_of_the_page_and_in_utc() {
+fn the_end_of_a_key_is_the_end_of_its_last_day_in_the_zone() {
     let app = TestApp::start();
-    let ada = app.member("ada@clinic.example");
-    let page = ada.get("/settings/activity").text();
-    let text = crate::fixtures::between(&page, "<time datetime=\"", "</time>");
-    let text = text.split('>').nth(1).unwrap();
-    let (date, time) = text.split_once(", ").unwrap();
-    assert!(date.split(' ').count() == 3 && time.len() == 9 && time.ends_with(" UTC"), "{text}");
-    assert!(page.contains("<html lang=\"en-AU\">"));
+    let ada = app.member("grace@clinic.example");
+    let (key, _) = app.clinic.key();
+    let page = format!("/settings/api-keys/{key}");
+    in_sydney(&app);
+    for (end, shown, listed) in [
+        ("2027-11-23 13:00", "the end of 23 November 2027", "23 Nov 2027"),
+        ("2028-06-30 14:00", "the end of 30 June 2028", "30 Jun 2028"),
+        ("2027-11-24 00:00", "24 Nov 2027, 11:00", "24 Nov 2027"),
+    ] {
+        let ends = format!("UPDATE api_keys SET expires_at = '{end} UTC' WHERE id = '{key}'");
+        app.database.connect().batch_execute(&ends).unwrap();
+        let text = ada.get(&page).text();
+        assert!(text.contains(&format!(">{shown}</time>")), "{text}");
+        assert!(ada.get("/settings/api-keys").text().contains(&format!(">{listed}</time>")), "{listed}");
+    }
 }
 
 #[test]

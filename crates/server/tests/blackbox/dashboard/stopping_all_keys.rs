@@ -67,7 +67,10 @@ fn every_accepted_key_stops_at_once_and_exactly_those_are_resumed() {
     }
     assert_eq!(counts(&app), [5, 1, 1, 0]);
     let list = ada.get("/settings/api-keys").text();
-    assert!(list.contains("2 keys were stopped together on") && list.contains(">Resume the 2 keys</button>"), "{list}");
+    assert!(
+        list.contains("2 keys were stopped together by Ada, <time") && list.contains(">Resume the 2 keys</button>"),
+        "{list}"
+    );
     let resumed = ada.post(RESUME, &offered(&ada));
     assert!(ada.follow(&resumed).contains("2 keys were resumed."));
     let retried = app.service.create_with(&one.1, &[("Idempotency-Key", "once")], body.as_bytes());
@@ -131,7 +134,10 @@ fn only_administrators_stop_all_keys_and_everyone_sees_that_they_were() {
     let stop = offered(&ada);
     for other in &others {
         let list = other.get("/settings/api-keys").text();
-        assert!(list.contains("1 key was stopped together on") && !list.contains("Resume the key"), "{list}");
+        assert!(
+            list.contains("1 key was stopped together by Ada, <time") && !list.contains("Resume the key"),
+            "{list}"
+        );
         assert_eq!(other.post(RESUME, &stop).status, 403);
     }
     assert!(!is_accepted(&app, &key));

@@ -234,7 +234,8 @@ impl Changes {
 
     /// The paths, each with a form in which all fields have values.
     fn all(&self, name: &str) -> Vec<(String, String)> {
-        let text = format!("name=k&note=n&networks=::1&days=9&email={name}%40clinic.example&role=auditor&code=0");
+        let text =
+            format!("name=k&note=n&networks=::1&days=9&zone=UTC&email={name}%40clinic.example&role=auditor&code=0");
         let choice = format!("{}&ends_after=now&lasts=same&expires=", self.ids);
         let form = format!("{text}{choice}&{}&new_password=a+long+enough+one", password_field(PASSWORD));
         self.paths.iter().map(|path| (path.clone(), form.clone())).collect()
