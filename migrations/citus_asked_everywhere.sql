@@ -4,7 +4,10 @@ SELECT create_distributed_function('origin_now()');
 
 SELECT create_distributed_function('end_replaced_keys(uuid[], uuid[], double precision[])');
 
-SELECT create_distributed_function('end_replaced_key_by(uuid, uuid, timestamptz)');
+-- Runs where the keys are, over the connection that has just stored the replacement: Citus lets nobody else, not even the
+-- owner of the function, change in the same transaction what lies beside it.
+SELECT create_distributed_function('end_replaced_key_by(uuid, uuid, timestamptz)', 'organisation',
+    colocate_with := 'api_keys', force_delegation := true);
 
 SELECT create_distributed_function('created_by_key(uuid, uuid, uuid, uuid)');
 

@@ -39,13 +39,10 @@ pub const KEPT: &[&str] = &[
 pub const KEYS_BESIDE_PATIENTS: &str = include_str!("../../../../../migrations/citus_keys_beside_patients.sql");
 
 /// Done before tables are distributed.
-const BEFORE: [&str; 3] = [
-    KEYS_BESIDE_PATIENTS,
-    include_str!("../../../../../migrations/citus_asked_everywhere.sql"),
-    include_str!("../../../../../migrations/citus_numbers.sql"),
-];
+const BEFORE: [&str; 2] = [KEYS_BESIDE_PATIENTS, include_str!("../../../../../migrations/citus_numbers.sql")];
 /// Done afterwards.
-const AFTER: [&str; 2] = [
+const AFTER: [&str; 3] = [
+    include_str!("../../../../../migrations/citus_asked_everywhere.sql"),
     include_str!("../../../../../migrations/citus_readers.sql"),
     include_str!("../../../../../migrations/citus_newest_entries.sql"),
 ];

@@ -59,6 +59,9 @@ fn changeable(database: &TestDatabase) -> Vec<String> {
 /// A transaction that has done everything but its entry in the audit log waits for this one.
 const ENTRIES: &str = "audit_entries IN SHARE MODE";
 
+/// On a cluster, where a key is made beside its patients, a table of its own.
+const STATES: &str = "organisation_states";
+
 const COMMANDS: [(&str, &str); 26] = [
     ("patients", "restored"),
     ("audit_entries", "restored"),
@@ -75,7 +78,7 @@ const COMMANDS: [(&str, &str); 26] = [
     ("__diesel_schema_migrations", "migrate"),
     ("__diesel_schema_migrations", "migrate --check"),
     ("audit_entries", "patient show --organisation ORGANISATION --patient PATIENT"),
-    ("organisations", "key create --organisation ORGANISATION --name Front"),
+    (STATES, "key create --organisation ORGANISATION --name Front"),
     (ENTRIES, "key create --organisation ORGANISATION --name Front"),
     ("api_keys", "key replace KEY"),
     (ENTRIES, "key replace KEY"),
@@ -191,7 +194,8 @@ fn be_refused_by_pages(app: &TestApp, mut holder: PgConnection) {
     assert_eq!(member.confirm(&path(&paused, "pause")).status, 303);
     let before = changeable(&app.database);
     let hold = "SET application_name = 'a repair'; BEGIN;
-        UPDATE organisations SET name = name; UPDATE api_keys SET note = note";
+        UPDATE organisations SET name = name; UPDATE organisation_states SET closed_at = closed_at;
+        UPDATE api_keys SET note = note";
     holder.batch_execute(hold).unwrap();
     let id = "018f0000-0000-7000-8000-000000000000";
     let pages = [
