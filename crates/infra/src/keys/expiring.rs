@@ -31,8 +31,10 @@ fn claim_part(
     now: OffsetDateTime,
 ) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
-        "expiry_announced_at IS NULL AND {} IS NULL AND expires_at <= $2
-            AND expires_at - key.created_at > interval '{} days'",
+        "key.expiry_announced_at IS NULL AND {} IS NULL AND expires_at <= $2
+            AND expires_at - key.created_at > interval '{} days'
+            AND NOT EXISTS (SELECT FROM api_keys AS told WHERE told.organisation_id = key.organisation_id
+                AND told.expiry_announced_at > $1 - interval '1 day')",
         refusal_at("$1"),
         EXPIRY_ANNOUNCED_BEFORE.whole_days()
     );
@@ -40,8 +42,6 @@ fn claim_part(
         "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND ($3 IS NULL OR organisation_id = ANY ($3))
             AND NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
                 AND new.replaces = key.id AND {} IS NULL)
-            AND NOT EXISTS (SELECT FROM api_keys AS told WHERE told.organisation_id = key.organisation_id
-                AND told.expiry_announced_at > $1 - interval '1 day')
          ORDER BY expires_at LIMIT {CLAIMED_MAX}",
         refusal_of("new", "$1")
     );

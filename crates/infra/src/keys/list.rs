@@ -93,7 +93,7 @@ fn page(
     now: OffsetDateTime,
 ) -> QueryResult<KeyPage> {
     let mut known = Known::read(connection, organisation, None)?;
-    let scopes = Scopes::new(&known, now);
+    let scopes = Scopes::read(connection, organisation, &known, search, now)?;
     let Counts { found, in_scope, total, used } = scopes.count(connection, organisation, search)?;
     let mut page = KeyPage { keys: Vec::new(), page: search.page, found, in_scope, total, is_any_used: used > 0 };
     page.page = page.page.clamp(1, page.pages());

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::audit::selection::literal;
 use crate::keys::known::{Known, OfKey, with_uses};
 use crate::keys::status::refusal;
-use crate::schema::{api_keys, key_uses};
+use crate::schema::{api_keys, key_refusals, key_uses};
 
 const STATUSES: [KeyScope; 6] =
     [KeyScope::Current, KeyScope::Active, KeyScope::Suspended, KeyScope::Paused, KeyScope::Ended, KeyScope::All];
@@ -34,6 +34,8 @@ pub(super) type Condition =
 /// Everything that decides which keys are in a scope.
 pub(super) struct Scopes {
     now: OffsetDateTime,
+    /// Those of which a request was refused whose id was typed.
+    refused: Vec<Uuid>,
     only_refused: Vec<Uuid>,
     replaced: Vec<Uuid>,
 }
@@ -50,14 +52,25 @@ pub(super) struct Counts {
 
 impl Scopes {
     /// Scopes of an organisation of whose keys this is known.
-    pub(super) fn new(known: &Known, now: OffsetDateTime) -> Self {
+    pub(super) fn read(
+        connection: &mut PgConnection,
+        organisation: Uuid,
+        known: &Known,
+        search: &KeySearch,
+        now: OffsetDateTime,
+    ) -> QueryResult<Self> {
+        let request = search.text.trim();
+        let refused = key_refusals::table
+            .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::request_id.eq(request)))
+            .select(key_refusals::key_id);
+        let refused = if request.is_empty() { Vec::new() } else { refused.load(connection)? };
         let only_refused = known.only_refused.keys().copied().collect();
-        Self { now, only_refused, replaced: known.successors.keys().copied().collect() }
+        Ok(Self { now, refused, only_refused, replaced: known.successors.keys().copied().collect() })
     }
 
     /// Condition that a key is found.
     pub(super) fn found(&self, search: &KeySearch) -> Condition {
-        Box::new(fits(search).and(self.condition(search.scope)))
+        Box::new(self.fits(search).and(self.condition(search.scope)))
     }
 
     /// Condition that a key is in the scope.
@@ -102,7 +115,7 @@ impl Scopes {
         type Statuses = (i64, i64, i64, i64, i64, i64);
 
         let [current, active, suspended, paused, ended, all] =
-            STATUSES.map(|scope| count(api_keys::id).aggregate_filter(fits(search).and(self.condition(scope))));
+            STATUSES.map(|scope| count(api_keys::id).aggregate_filter(self.fits(search).and(self.condition(scope))));
         let [expiring, refused, unused, silent] =
             REASONS.map(|scope| count(api_keys::id).aggregate_filter(self.condition(scope)));
         let found = count(api_keys::id).aggregate_filter(self.found(search));
@@ -117,17 +130,19 @@ impl Scopes {
         let in_scope = STATUSES.into_iter().chain(REASONS).zip(counts).collect();
         Ok(Counts { found: number(found), in_scope, total: number(total), used: number(used) })
     }
-}
 
-/// Condition that the name or the hint of a key fits what was typed, and that it was unused for as long as is asked.
-fn fits(search: &KeySearch) -> Condition {
-    let text = search.text.trim();
-    let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
-    let is_named = api_keys::name.ilike(format!("%{}%", literal(text))).or(api_keys::hint.eq(hint));
-    let last_used_or_made = coalesce(key_uses::last_used_at.nullable(), api_keys::created_at);
-    match search.unused_since {
-        None => Box::new(is_named),
-        Some(since) => Box::new(is_named.and(last_used_or_made.lt(since))),
+    /// Condition that the name or the hint of a key fits what was typed, or one of its refused requests, and that it
+    /// was unused for as long as is asked.
+    fn fits(&self, search: &KeySearch) -> Condition {
+        let text = search.text.trim();
+        let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
+        let is_named = api_keys::name.ilike(format!("%{}%", literal(text))).or(api_keys::hint.eq(hint));
+        let is_meant = is_named.or(api_keys::id.eq_any(self.refused.clone()));
+        let last_used_or_made = coalesce(key_uses::last_used_at.nullable(), api_keys::created_at);
+        match search.unused_since {
+            None => Box::new(is_meant),
+            Some(since) => Box::new(is_meant.and(last_used_or_made.lt(since))),
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{ApiKey, KeyId};
-use intake_test_support::{create_request, patient, wait_for};
+use intake_domain::{ApiKey, Environment, KeyId};
+use intake_test_support::{Clinic, create_request, patient, wait_for};
 
 use crate::fixtures::{Member, TestApp, between, create_key, in_each_browser};
 use crate::patient_with;
@@ -77,6 +77,23 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     assert!(!page.contains("Canary") && !page.contains("canary"), "no value, and no name that a caller made up");
     assert_eq!(rows(&ada, other, "Refused requests"), [""; 0]);
     assert_eq!(app.database.tables_that_hold("Canary"), [""; 0]);
+}
+
+#[test]
+fn a_key_is_found_by_the_id_of_a_request_that_was_refused() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let elsewhere = Clinic::open(&app.database.service, Environment::Development);
+    let eve = app.member_of(&elsewhere, "eve@clinic.example");
+    let ((asked, key), (other, _)) = (app.clinic.key(), app.clinic.key());
+    assert_eq!(create(&app, &key, "req-of-a-vendor", b"{"), 400);
+    wait_for("the refusal", || app.database.count("key_refusals") == 1);
+    let found = |member: &Member, id| member.get(&format!("/settings/api-keys?q={id}")).text();
+    let list = found(&ada, "+req-of-a-vendor+");
+    assert!(list.contains(&asked.to_string()) && !list.contains(&other.to_string()), "{list}");
+    for nothing in [found(&ada, "req-of-a"), found(&eve, "req-of-a-vendor")] {
+        assert!(nothing.contains("No keys match your search."), "{nothing}");
+    }
 }
 
 #[test]
