@@ -407,6 +407,15 @@ pub(super) fn assert_own_answer(answer: &Response, status: u16, title: &str) {
     assert_eq!(body["type"], "about:blank");
     assert!(body["detail"].is_string() && body["instance"].is_null(), "{body}");
     assert_eq!(answer.header("content-type"), Some("application/json"));
+    let link = answer.header("link").unwrap();
+    let anchor = link.split_once("/docs#").and_then(|(_, anchor)| anchor.strip_suffix(">; rel=\"help\""));
+    let own = [format!("every-status-{status}"), "every-status-404-405".to_owned()];
+    let is_right = match status {
+        400 => anchor == Some("400-bad-request"),
+        414 | 501 | 505 => anchor == Some("every-status"),
+        _ => own.iter().any(|own| anchor == Some(own)),
+    };
+    assert!(is_right, "{status}: {link}");
     assert_own_headers(answer);
 }
 
