@@ -49,6 +49,8 @@ CREATE TABLE api_keys (
     replaces uuid REFERENCES api_keys (id),
     replaced_ends_after interval,
     note text,
+    -- The company or person to call about it.
+    contact text,
     -- When the members got the mail about the coming expiry.
     expiry_announced_at timestamptz,
     -- A copy of the organisation's, because the insert of a patient reads only the row of its key.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use intake_domain::{
-    Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, Mail, Mailer, MemberId, MemberRecord,
-    MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, Zone, ZoneStore,
+    Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, KeyRecord, Mail, Mailer, MemberId,
+    MemberRecord, MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, Zone, ZoneStore,
 };
 use intake_edge as edge;
 use time::OffsetDateTime;
@@ -116,9 +116,16 @@ impl Mails {
     }
 
     /// Tells the other members what a member did to a key.
-    pub(crate) async fn key(&self, members: &dyn MemberStore, by: &SignedIn, key: (&str, &str), change: KeyChange<'_>) {
+    pub(crate) async fn key(
+        &self,
+        members: &dyn MemberStore,
+        by: &SignedIn,
+        key: MailedKey<'_>,
+        change: KeyChange<'_>,
+    ) {
         let SignedIn { member, organisation_name, .. } = by;
-        let (name, organisation) = (without_links(key.0), without_links(organisation_name));
+        let (name, organisation) = (without_links(key.name), without_links(organisation_name));
+        let (hint, vendor) = (key.hint, vendor(key.contact));
         let (done, effect) = match change {
             KeyChange::Created => ("created", String::new()),
             KeyChange::Replaced => ("created a replacement for", String::new()),
@@ -138,10 +145,9 @@ impl Mails {
             KeyChange::Revoked => ("revoked", " Requests using it are refused.".to_owned()),
         };
         let text = format!(
-            "{} ({}) has {done} the API key “{name}” (…{}) of {organisation}.{effect}",
+            "{} ({}) has {done} the API key “{name}” (…{hint}) of {organisation}.{effect}{vendor}",
             without_links(member.name.as_str()),
-            member.email,
-            key.1
+            member.email
         );
         let subject = match change {
             KeyChange::Created => format!("API key “{name}” was created"),
@@ -219,11 +225,12 @@ impl Mails {
             count => format!("{count} API keys of {organisation_name} expire soon"),
         };
         let zone = first.zone;
-        let paragraph = |ExpiringKey { id, name, hint, expires_at, .. }: &ExpiringKey| {
+        let paragraph = |ExpiringKey { id, name, hint, contact, expires_at, .. }: &ExpiringKey| {
             let (name, end) = (without_links(name), end_in_words(*expires_at, zone));
             format!(
-                "“{name}” (…{hint}) works until {end}. Replace it: {}/settings/api-keys/{id}/replace",
-                self.base_url
+                "“{name}” (…{hint}) works until {end}. Replace it: {}/settings/api-keys/{id}/replace{}",
+                self.base_url,
+                vendor(contact)
             )
         };
         let text = format!(
@@ -339,6 +346,20 @@ impl AccountChange {
     }
 }
 
+/// A key as mails name it.
+#[derive(Clone, Copy)]
+pub(crate) struct MailedKey<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) hint: &'a str,
+    pub(crate) contact: &'a str,
+}
+
+impl<'a> From<&'a KeyRecord> for MailedKey<'a> {
+    fn from(KeyRecord { name, hint, contact, .. }: &'a KeyRecord) -> Self {
+        Self { name, hint, contact }
+    }
+}
+
 /// Change of a key by a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyChange<'a> {
@@ -355,6 +376,11 @@ pub(crate) enum KeyChange<'a> {
 /// The share of the mails about an account: as large as an organisation's.
 pub(crate) fn share_of(account: &Account) -> OrganisationId {
     OrganisationId::from(*account.id.as_uuid())
+}
+
+/// A line of a mail that says whom to call about a key, if anyone is named.
+pub(crate) fn vendor(contact: &str) -> String {
+    if contact.is_empty() { String::new() } else { format!("\nVendor contact: {}", without_links(contact)) }
 }
 
 /// A name that people chose, for a mail: mail programs find neither a link nor an address nor another line in it.

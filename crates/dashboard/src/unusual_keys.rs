@@ -6,7 +6,7 @@ use intake_domain::{
     UnusualUse,
 };
 
-use crate::mails::{Mails, without_links};
+use crate::mails::{Mails, vendor, without_links};
 use crate::page::moment::day_and_time;
 
 /// Keys that one mail names. The list of keys shows the others.
@@ -112,7 +112,7 @@ fn text(first: &UnusualKey, keys: &[UnusualKey], environment: Environment, base_
 
 /// A key, what has changed, and the address of its page.
 fn line(key: &UnusualKey, base_url: &str) -> String {
-    let UnusualKey { name, hint, id, change, zone, .. } = key;
+    let UnusualKey { name, hint, contact, id, change, zone, .. } = key;
     let what = match change {
         UnusualUse::Silent { last_used_at, used_days, days_apart } => format!(
             "last used on {}. Usually: used on {used_days} of {USUAL_DAYS} days, {}",
@@ -128,5 +128,5 @@ fn line(key: &UnusualKey, base_url: &str) -> String {
             field.as_ref().map(|field| format!(", most of them because of {field}")).unwrap_or_default()
         ),
     };
-    format!("“{}” (…{hint}): {what}.\n{base_url}/settings/api-keys/{id}", without_links(name))
+    format!("“{}” (…{hint}): {what}.{}\n{base_url}/settings/api-keys/{id}", without_links(name), vendor(contact))
 }

@@ -58,7 +58,7 @@ pub use {
     email_address::{EmailAddress, EmailAddressError},
     environment::{Environment, UnknownEnvironment},
     idempotency_digest::{IdempotencyDigest, IdempotencyDigestError},
-    key_note::{KeyNote, KeyNoteError},
+    key_note::{KeyContact, KeyNote, KeyNoteError},
     name::{Name, NameError},
     network::{Network, NetworkError},
     store_error::{Source, StoreError},

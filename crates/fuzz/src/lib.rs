@@ -99,6 +99,7 @@ fn keys() -> Arc<dyn Keys> {
     keys.expect_key().returning(|_, _| Ok(None));
     keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    keys.expect_write_contact().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     keys.expect_set_allowed_networks().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
     Arc::new(keys)
 }

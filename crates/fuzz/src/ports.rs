@@ -2,15 +2,15 @@
 
 use intake_domain::{
     Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeKeyOutcome, ChangeZoneOutcome, ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome, EndSessionsOutcome,
-    Guest, Invitation, InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore,
-    KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore,
-    KeySearch, KeyStop, KeyStopStore, KeyStore, LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId,
-    MemberRecord, MemberStore, Name, NameOutcome, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor,
-    NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome,
-    PasswordResetStore, PauseOutcome, ProviderAccount, RemoveOutcome, RequestEmailOutcome, RequireOutcome,
-    ResumeOutcome, RevokeOutcome, Role, RoleOutcome, SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError,
-    Subject, TokenDigest, TotpSecret, WithdrawOutcome, Zone, ZoneStore,
+    ChangeKeyOutcome, ChangeZoneOutcome, ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome,
+    EndSessionsOutcome, Guest, Invitation, InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge,
+    KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord,
+    KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LimitAgeOutcome, LinkDelivery, ManageKeysError,
+    Member, MemberId, MemberRecord, MemberStore, Name, NameOutcome, Network, NewInvitation, NewKey, NewMemberLink,
+    NewSecondFactor, NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash,
+    PasswordResetOutcome, PasswordResetStore, PauseOutcome, ProviderAccount, RemoveOutcome, RequestEmailOutcome,
+    RequireOutcome, ResumeOutcome, RevokeOutcome, Role, RoleOutcome, SecondFactorOutcome, SecondFactorStore,
+    StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome, Zone, ZoneStore,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -51,6 +51,9 @@ mock! {
             key: KeyId,
             note: &KeyNote,
             audit: &AuditContext,
+        ) -> Result<ChangeKeyOutcome, StoreError>;
+        async fn write_contact(
+            &self, organisation: OrganisationId, key: KeyId, contact: &KeyContact, audit: &AuditContext,
         ) -> Result<ChangeKeyOutcome, StoreError>;
         async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
     }

@@ -46,6 +46,7 @@ diesel::table! {
         replaces -> Nullable<Uuid>,
         replaced_ends_after -> Nullable<Interval>,
         note -> Nullable<Text>,
+        contact -> Nullable<Text>,
         expiry_announced_at -> Nullable<Timestamptz>,
         suspended_at -> Nullable<Timestamptz>,
         paused_at -> Nullable<Timestamptz>,

@@ -9,9 +9,10 @@ use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
     Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, CheckedFor,
-    Environment, Field, IdempotencyKey, KeyActivity, KeyCheck, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest,
-    KeyRevocationStore, KeySecret, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister,
-    Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError, create_key,
+    Environment, Field, IdempotencyKey, KeyActivity, KeyCheck, KeyContact, KeyFormat, KeyId, KeyList, KeyRefusal,
+    KeyRequest, KeyRevocationStore, KeySecret, Name, Organisation, OrganisationId, PatientDraft, PatientId,
+    PatientRegister, Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError,
+    create_key,
 };
 use intake_infra::{
     Database, DatabaseUrl, KeyDirectory, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore,
@@ -55,6 +56,7 @@ impl Clinic {
             name: Name::new("Key").unwrap(),
             expires_at,
             allowed_networks: AllowedNetworks::default(),
+            contact: KeyContact::default(),
             replaces: None,
             id: KeyId::new(NOW, [number; 10]),
             secret: KeySecret::new([number; 32]),
@@ -348,6 +350,7 @@ async fn a_quiet_organisation_does_not_wait_for_all_requests_of_another() {
         name: Name::new("Key").unwrap(),
         expires_at: None,
         allowed_networks: AllowedNetworks::default(),
+        contact: KeyContact::default(),
         replaces: None,
         id: KeyId::new(NOW, [2; 10]),
         secret: KeySecret::new([2; 32]),

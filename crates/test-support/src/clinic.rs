@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyFormat, KeyId, KeyRequest, KeyRevocationStore,
-    KeySecret, KeyStore, Name, Organisation, OrganisationId, Replacement, create_key,
+    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyContact, KeyFormat, KeyId, KeyRequest,
+    KeyRevocationStore, KeySecret, KeyStore, Name, Organisation, OrganisationId, Replacement, create_key,
 };
 use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
@@ -68,6 +68,7 @@ impl Clinic {
             name: Name::new("Test key").expect("a name"),
             expires_at,
             allowed_networks: AllowedNetworks::default(),
+            contact: KeyContact::default(),
             replaces,
             id: Uuid::from_bytes(random()).into(),
             secret: KeySecret::new(random()),

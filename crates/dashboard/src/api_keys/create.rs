@@ -4,15 +4,18 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, Name, NameError, create_key};
+use intake_domain::{
+    AllowedNetworks, KeyContact, KeyFormat, KeyId, KeyRequest, KeySecret, Name, NameError, create_key,
+};
 use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::api_keys::LIST;
+use crate::api_keys::contact::ContactField;
 use crate::api_keys::created::show_made;
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::api_keys::networks::NetworksField;
-use crate::mails::KeyChange;
+use crate::mails::{KeyChange, MailedKey};
 use crate::page::error::PageError;
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
@@ -25,6 +28,7 @@ struct NewKeyPage<'a> {
     id: String,
     name: &'a str,
     name_error: Option<NameError>,
+    contact: ContactField,
     expiry: ExpiryFields,
     networks: NetworksField,
 }
@@ -37,6 +41,8 @@ pub(crate) struct NewKeyForm {
     #[serde(flatten)]
     expiry: Expiry,
     #[serde(default)]
+    contact: String,
+    #[serde(default)]
     networks: String,
 }
 
@@ -45,11 +51,18 @@ pub(crate) async fn form(KeyManager(visitor): KeyManager) -> Result<HttpResponse
     let id = KeyId::new(edge::now(), edge::random()).to_string();
     let shell = Shell::new("keys", &visitor);
     let draft = visitor.draft();
-    let (name, networks, expiry) =
-        draft.map(|draft| (draft.field("name"), draft.field("networks"), Expiry::of_draft(&draft))).unwrap_or_default();
-    let (expiry, networks) =
-        (expiry.fields(None, &visitor.signed_in, None, edge::now()), NetworksField::new(networks, None));
-    let page = NewKeyPage { shell, id, name: &name, name_error: None, expiry, networks };
+    let [name, contact, networks] =
+        ["name", "contact", "networks"].map(|field| draft.as_ref().map(|draft| draft.field(field)).unwrap_or_default());
+    let expiry = draft.as_ref().map(Expiry::of_draft).unwrap_or_default();
+    let page = NewKeyPage {
+        shell,
+        id,
+        name: &name,
+        name_error: None,
+        contact: ContactField::new(contact, None),
+        expiry: expiry.fields(None, &visitor.signed_in, None, edge::now()),
+        networks: NetworksField::new(networks, None),
+    };
     render(StatusCode::OK, &page)
 }
 
@@ -63,15 +76,17 @@ pub(crate) async fn create(
     let id: KeyId = form.id.parse().map_err(|_| PageError::BadForm)?;
     let audit = visitor.audit();
     let networks = form.networks.parse::<AllowedNetworks>();
-    let (name, expires_at, allowed_networks) =
-        match (Name::new(form.name.as_str()), form.expiry.end(audit.at, None, &visitor.signed_in), networks) {
-            (Ok(name), Ok(expires_at), Ok(networks)) => (name, expires_at, networks),
-            (name, expires_at, networks) => {
+    let (name, contact) = (Name::new(form.name.as_str()), KeyContact::new(&form.contact));
+    let (name, contact, expires_at, allowed_networks) =
+        match (name, contact, form.expiry.end(audit.at, None, &visitor.signed_in), networks) {
+            (Ok(name), Ok(contact), Ok(expires_at), Ok(networks)) => (name, contact, expires_at, networks),
+            (name, contact, expires_at, networks) => {
                 let page = NewKeyPage {
                     shell: Shell::new("keys", &visitor),
                     id: form.id.clone(),
                     name: &form.name,
                     name_error: name.err(),
+                    contact: ContactField::new(&form.contact, contact.err()),
                     expiry: form.expiry.fields(None, &visitor.signed_in, expires_at.err(), audit.at),
                     networks: NetworksField::new(&form.networks, networks.err()),
                 };
@@ -80,10 +95,20 @@ pub(crate) async fn create(
         };
     let organisation_id = visitor.organisation();
     let secret = KeySecret::new(edge::random());
-    let request = KeyRequest { organisation_id, name, expires_at, allowed_networks, replaces: None, id, secret };
+    let request = KeyRequest {
+        organisation_id,
+        name,
+        expires_at,
+        allowed_networks,
+        contact: contact.clone(),
+        replaces: None,
+        id,
+        secret,
+    };
     let made = create_key(keys.as_ref(), &format, request, &audit).await;
     if let Ok(made) = &made {
-        visitor.mail_key((made.name.as_str(), made.key.hint()), KeyChange::Created).await?;
+        let key = MailedKey { name: made.name.as_str(), hint: made.key.hint(), contact: contact.as_str() };
+        visitor.mail_key(key, KeyChange::Created).await?;
     }
     show_made(&visitor, made, id, LIST, None)
 }

@@ -21,6 +21,7 @@ const DAYS: i64 = 7;
 /// The facts about one key.
 pub(crate) struct KeyFacts {
     pub(crate) key: KeyRow,
+    pub(crate) contact: String,
     pub(crate) note: String,
     /// Requests of the last days, accepted or refused.
     pub(crate) requests: String,
@@ -77,6 +78,7 @@ impl KeyFacts {
         let requests = answers.iter().filter(|answer| answer.field.is_none()).map(|answer| answer.count).sum();
         Ok(Self {
             key: KeyRow::new(key, visitor.shared::<KeyFormat>()?, &visitor.signed_in, now),
+            contact: key.contact.clone(),
             note: key.note.clone(),
             requests: grouped(requests),
             is_in_use: key.last_used_at.is_some_and(|at| now - at < IN_USE),

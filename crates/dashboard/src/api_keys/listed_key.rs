@@ -37,6 +37,8 @@ pub(crate) struct Status {
     pub(crate) class: &'static str,
     pub(crate) word: &'static str,
     pub(crate) note: Option<String>,
+    /// Whom to ask, if something is wrong.
+    pub(crate) contact: Option<String>,
 }
 
 pub(crate) enum Expires {
@@ -94,7 +96,7 @@ impl ListedKey {
 
 impl Status {
     fn new(key: &KeyRecord, answers: &[AnswerCount], age: Option<KeyAge>, now: OffsetDateTime) -> Self {
-        let of = |class, word| Self { class, word, note: None };
+        let of = |class, word| Self { class, word, note: None, contact: None };
         match key.status(now) {
             KeyStatus::Revoked(_) => of("revoked", "Revoked"),
             KeyStatus::Expired(_) => of("expired", "Expired"),
@@ -106,7 +108,8 @@ impl Status {
 
     /// The gravest of what is wrong with an active key.
     fn active(key: &KeyRecord, answers: &[AnswerCount], age: Option<KeyAge>, now: OffsetDateTime) -> Self {
-        let noted = |class, word, note: String| Self { class, word, note: Some(note).filter(|note| !note.is_empty()) };
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let noted = |class, word, note: String| Self { class, word, note: some(&note), contact: some(&key.contact) };
         if key.must_be_replaced(now) {
             return noted("bad", "Replace now", "Sent unencrypted".to_owned());
         }
@@ -123,7 +126,7 @@ impl Status {
             return noted("warn", "Check numbers", note);
         }
         let too_long = age.filter(|age| key.exceeds(*age, now)).map(|age| format!("Works longer than {age}"));
-        noted("active", "Active", too_long.unwrap_or_default())
+        Self { contact: None, ..noted("active", "Active", too_long.unwrap_or_default()) }
     }
 }
 

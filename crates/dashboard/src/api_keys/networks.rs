@@ -100,7 +100,7 @@ pub(crate) async fn save(
     let organisation = Some(visitor.organisation());
     let outcome = keys.set_allowed_networks(key.id, organisation, &networks, &visitor.audit()).await?;
     if outcome == ChangeKeyOutcome::Changed {
-        visitor.mail_key((&key.name, &key.hint), KeyChange::NetworksAllowed(&networks, why_refused(key))).await?;
+        visitor.mail_key(key.into(), KeyChange::NetworksAllowed(&networks, why_refused(key))).await?;
     }
     let notice = match (why_refused(key), networks.are_any()) {
         (Some(why), _) => {

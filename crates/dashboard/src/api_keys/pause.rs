@@ -55,7 +55,7 @@ pub(crate) async fn resume(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) 
 }
 
 async fn changed(own: &OwnKey, change: KeyChange<'_>, notice: &str) -> Result<HttpResponse, PageError> {
-    own.visitor.mail_key((&own.key.name, &own.key.hint), change).await?;
+    own.visitor.mail_key((&own.key).into(), change).await?;
     Ok(back(own, notice))
 }
 

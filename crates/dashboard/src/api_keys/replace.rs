@@ -7,8 +7,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
-    AllowedNetworks, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, ManageKeysError, Name, Replacement,
-    Zone, create_key, replace_leaked_key,
+    AllowedNetworks, KeyContact, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, KeyStatus, ManageKeysError, Name,
+    Replacement, Zone, create_key, replace_leaked_key,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use crate::api_keys::created::{OldKeyEnd, Replaced, show_made};
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::api_keys::facts::KeyFacts;
 use crate::api_keys::filter::Filter;
-use crate::mails::KeyChange;
+use crate::mails::{KeyChange, MailedKey};
 use crate::page::draft::Draft;
 use crate::page::error::PageError;
 use crate::page::moment::end;
@@ -117,6 +117,7 @@ pub(crate) async fn submit(
         name: Name::stored(old.name.clone()).map_err(|_| PageError::BadForm)?,
         expires_at,
         allowed_networks: AllowedNetworks::default(),
+        contact: KeyContact::default(),
         replaces: Some(replacement),
         id,
         secret: KeySecret::new(edge::random()),
@@ -131,9 +132,9 @@ pub(crate) async fn submit(
         return Ok(not_replaced(old, filter));
     }
     if let Ok(made) = &made {
-        visitor.mail_key((made.name.as_str(), made.key.hint()), KeyChange::Replaced).await?;
+        visitor.mail_key(MailedKey { hint: made.key.hint(), ..old.into() }, KeyChange::Replaced).await?;
         if let OldKeyEnd::Revoked = old_end {
-            visitor.mail_key((&old.name, &old.hint), KeyChange::Revoked).await?;
+            visitor.mail_key(old.into(), KeyChange::Revoked).await?;
         }
     }
     let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), end: old_end };

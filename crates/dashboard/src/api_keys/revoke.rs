@@ -24,7 +24,7 @@ pub(crate) async fn revoke(OwnForm(own): OwnForm<OwnKey>, keys: Part<dyn Keys>) 
     let OwnKey { visitor, key, filter } = &own;
     match keys.revoke(key.id, Some(visitor.organisation()), &visitor.audit()).await? {
         RevokeOutcome::Revoked { .. } => {
-            visitor.mail_key((&key.name, &key.hint), KeyChange::Revoked).await?;
+            visitor.mail_key(key.into(), KeyChange::Revoked).await?;
             let notice = format!("“{}” has been revoked. Requests using it are now refused.", key.name);
             Ok(filter.back_with_notice(key.id, &notice))
         }

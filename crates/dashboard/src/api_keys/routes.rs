@@ -1,7 +1,7 @@
 //! The routes of Settings → API keys.
 
 use crate::api_keys::{
-    create, created, first_steps, list, networks, note, pause, rename, replace, revoke, stop_all, usage,
+    contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, stop_all, usage,
 };
 use crate::page::router::Pages;
 
@@ -30,6 +30,8 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .post("/settings/api-keys/{key}/rename", rename::rename)
         .get("/settings/api-keys/{key}/note", note::page)
         .post("/settings/api-keys/{key}/note", note::write)
+        .get("/settings/api-keys/{key}/contact", contact::form)
+        .post("/settings/api-keys/{key}/contact", contact::write)
         .get("/settings/api-keys/{key}/replace", replace::page)
         .post("/settings/api-keys/{key}/replace", replace::submit)
 }

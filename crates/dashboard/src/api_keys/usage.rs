@@ -46,8 +46,9 @@ struct UsagePage<'a> {
     /// Number for which the height of the chart stands.
     most: u64,
     reasons: Vec<Reason>,
-    /// Note of the members about the key.
+    /// Note of the members about the key, and whom to call.
     note: &'a str,
+    contact: &'a str,
     /// The addresses of the key that this one replaces, and of the one that replaces it.
     replaces: Option<String>,
     successor: Option<Successor>,
@@ -116,6 +117,7 @@ pub(crate) async fn page(
         most,
         reasons: reasons(&answers),
         note: &key.note,
+        contact: &key.contact,
         replaces: key.replaces.map(address),
         successor: key.successor.map(Successor::from),
         refusals: refusals.into_iter().map(|refusal| RefusalRow::new(refusal, visitor.zone())).collect(),

@@ -101,7 +101,7 @@ pub(crate) fn form_of(path: &str) -> Option<&str> {
         | "/settings/account/email" => Some(path),
         _ => {
             let (_, page) = path.strip_prefix("/settings/api-keys/")?.split_once('/')?;
-            matches!(page, "networks" | "note" | "rename" | "replace").then_some(path)
+            matches!(page, "contact" | "networks" | "note" | "rename" | "replace").then_some(path)
         }
     }
 }

@@ -18,8 +18,20 @@ const COOKIE: &str = "__Host-intake-draft";
 /// Time enough to sign in with a code.
 const LIFE: Duration = Duration::minutes(15);
 /// The fields that are kept.
-const FIELDS: [&str; 11] =
-    ["days", "email", "ends_after", "ends_by", "expires", "lasts", "name", "networks", "note", "role", "why"];
+const FIELDS: [&str; 12] = [
+    "contact",
+    "days",
+    "email",
+    "ends_after",
+    "ends_by",
+    "expires",
+    "lasts",
+    "name",
+    "networks",
+    "note",
+    "role",
+    "why",
+];
 
 /// The page shows the draft: its answer removes the cookie.
 struct Shown;

@@ -15,7 +15,7 @@ use intake_domain::{
 use intake_edge as edge;
 use intake_http::TrustedProxies;
 
-use crate::mails::{AccountChange, KeyChange, Mails};
+use crate::mails::{AccountChange, KeyChange, MailedKey, Mails};
 use crate::page::destination::Destination;
 use crate::page::draft::Draft;
 use crate::page::error::PageError;
@@ -106,8 +106,8 @@ impl Visitor {
         Ok(())
     }
 
-    /// Tells the other members by mail what this one has done to the key of this name and hint.
-    pub(crate) async fn mail_key(&self, key: (&str, &str), change: KeyChange<'_>) -> Result<(), PageError> {
+    /// Tells the other members by mail what this one has done to the key.
+    pub(crate) async fn mail_key(&self, key: MailedKey<'_>, change: KeyChange<'_>) -> Result<(), PageError> {
         let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn Members>()?);
         mails.key(members, &self.signed_in, key, change).await;
         Ok(())

@@ -169,6 +169,8 @@ actions! {
     KeyRenamed = "key_renamed" in Keys: "renamed the key",
     /// The note about a key was changed.
     KeyNoted = "key_noted" in Keys: "changed the note about the key",
+    /// The contact of a key was changed: whom to call about it.
+    KeyContactChanged = "key_contact_changed" in Keys: "changed the vendor contact of the key",
     /// An operator looked at what is stored about a patient: the subject is the patient's id.
     PatientShown = "patient_shown" in Patients: "viewed patient",
     /// A patient was erased: the subject is the patient's id.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
-use crate::key_note::KeyNote;
+use crate::key_note::{KeyContact, KeyNote};
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -34,7 +34,7 @@ pub enum ClearMarkOutcome {
     NotFound,
 }
 
-/// The names of keys and the notes about them.
+/// The names of keys, the notes about them, and whom to call.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyDescriptionStore: Send + Sync {
@@ -53,6 +53,15 @@ pub trait KeyDescriptionStore: Send + Sync {
         organisation: OrganisationId,
         key: KeyId,
         note: &KeyNote,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError>;
+
+    /// Writes down whom to call about one of the organisation's keys, and records the change with it.
+    async fn write_contact(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        contact: &KeyContact,
         audit: &AuditContext,
     ) -> Result<ChangeKeyOutcome, StoreError>;
 

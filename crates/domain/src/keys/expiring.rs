@@ -25,6 +25,8 @@ pub struct ExpiringKey {
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
+    /// The company or person to call about it; empty: nobody is named.
+    pub contact: String,
     /// Time at which it expires.
     pub expires_at: OffsetDateTime,
 }

@@ -4,6 +4,7 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
+use crate::key_note::KeyContact;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
@@ -26,6 +27,8 @@ pub struct KeyRequest {
     pub expires_at: Option<OffsetDateTime>,
     /// The networks from which it will be accepted. A replacement gets those of the replaced key.
     pub allowed_networks: AllowedNetworks,
+    /// The company or person to call about it. A replacement gets that of the replaced key.
+    pub contact: KeyContact,
     /// The key that it will replace.
     pub replaces: Option<Replacement>,
     /// The id the key will have: a request that is repeated with the same id makes one key.
@@ -98,7 +101,7 @@ pub async fn create_key(
     request: KeyRequest,
     audit: &AuditContext,
 ) -> Result<IssuedKey, ManageKeysError> {
-    let KeyRequest { organisation_id, name, expires_at, allowed_networks, replaces, id, secret } = request;
+    let KeyRequest { organisation_id, name, expires_at, allowed_networks, contact, replaces, id, secret } = request;
     let key = format.mint_at(&secret, &keys.place(organisation_id).await?);
     let record = NewKey {
         id,
@@ -109,6 +112,7 @@ pub async fn create_key(
         created_at: audit.at,
         expires_at,
         allowed_networks,
+        contact,
         replaces,
     };
     match keys.add_key(&record, audit).await? {

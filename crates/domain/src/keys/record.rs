@@ -43,6 +43,8 @@ pub struct KeyRecord {
     pub replaces: Option<KeyId>,
     /// Note of the members about it; empty: none.
     pub note: String,
+    /// The company or person to call about it; empty: nobody is named.
+    pub contact: String,
     /// The networks from which it is accepted.
     pub allowed_networks: AllowedNetworks,
     /// Time at which it was last seen on a connection that was not encrypted, where anybody may have read it.
@@ -182,6 +184,7 @@ mod tests {
             revoked_by: None,
             replaces: None,
             note: String::new(),
+            contact: String::new(),
             allowed_networks: AllowedNetworks::default(),
             sent_in_clear_at: Some(EARLIER),
             silence_announced_at: None,

@@ -5,6 +5,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
+use crate::key_note::KeyContact;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::api_key::{KeyDigest, KeyPlace};
 use crate::keys::key_age::KeyAge;
@@ -30,6 +31,8 @@ pub struct NewKey {
     pub expires_at: Option<OffsetDateTime>,
     /// The networks from which it is accepted. A replacement gets those of the replaced key.
     pub allowed_networks: AllowedNetworks,
+    /// The company or person to call about it. A replacement gets that of the replaced key.
+    pub contact: KeyContact,
     /// The key that it replaces, and how.
     pub replaces: Option<Replacement>,
 }

@@ -39,6 +39,8 @@ pub struct UnusualKey {
     pub name: String,
     /// The last characters of the key.
     pub hint: String,
+    /// The company or person to call about it; empty: nobody is named.
+    pub contact: String,
     /// Change that was found.
     pub change: UnusualUse,
 }

@@ -1,9 +1,9 @@
 //! The key use cases against a mocked store.
 
 use intake_domain::{
-    Actor, AddKeyOutcome, AuditContext, Environment, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest, KeySecret,
-    ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
-    list_keys, replace_leaked_key,
+    Actor, AddKeyOutcome, AuditContext, Environment, KeyContact, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest,
+    KeySecret, ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome,
+    create_key, list_keys, replace_leaked_key,
 };
 use time::macros::datetime;
 
@@ -23,6 +23,7 @@ fn key_request() -> KeyRequest {
         name: Name::new("Front desk").unwrap(),
         expires_at: Some(datetime!(2026-01-01 0:00 UTC)),
         allowed_networks: "203.0.113.0/24".parse().unwrap(),
+        contact: KeyContact::new("Acme, 02 5550 1234").unwrap(),
         replaces: None,
         id: KeyId::new(NOW, [2; 10]),
         secret: KeySecret::new([3; 32]),
@@ -66,6 +67,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert_eq!(stored.hint, &key.expose()[key.expose().len() - 4..]);
         assert_eq!(stored.expires_at, Some(datetime!(2026-01-01 0:00 UTC)));
         assert_eq!(stored.allowed_networks.to_string(), "203.0.113.0/24");
+        assert_eq!(stored.contact.as_str(), "Acme, 02 5550 1234");
         assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
         assert!(!format!("{stored:?}").contains(key.expose()));
         Ok(AddKeyOutcome::Added)

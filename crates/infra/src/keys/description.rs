@@ -1,11 +1,12 @@
-//! The name of a key and the note about it. A revoked key stays as it was: the database lets nobody change it.
+//! The name of a key, the note about it, and whom to call. A revoked key stays as it was: the database lets nobody
+//! change it.
 
 use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore, KeyId, KeyNote, Name,
-    OrganisationId, StoreError,
+    Action, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome, KeyContact, KeyDescriptionStore, KeyId,
+    KeyNote, Name, OrganisationId, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -40,17 +41,50 @@ impl KeyDescriptionStore for PostgresKeyStore {
         note: &KeyNote,
         audit: &AuditContext,
     ) -> Result<ChangeKeyOutcome, StoreError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let (note, audit) = (note.clone(), audit.clone());
-        self.0
-            .run(Share::Of(organisation), move |connection| write_note(connection, organisation, key, &note, &audit))
-            .await
+        self.write(organisation, key, Text::Note(note.clone()), audit).await
+    }
+
+    async fn write_contact(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        contact: &KeyContact,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        self.write(organisation, key, Text::Contact(contact.clone()), audit).await
     }
 
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
         let (id, audit) = (*key.as_uuid(), audit.clone());
         self.0.run(Share::Common, move |connection| clear_sent_in_clear(connection, id, &audit)).await
     }
+}
+
+impl PostgresKeyStore {
+    async fn write(
+        &self,
+        organisation: OrganisationId,
+        key: KeyId,
+        text: Text,
+        audit: &AuditContext,
+    ) -> Result<ChangeKeyOutcome, StoreError> {
+        let (organisation, key, audit) = (*organisation.as_uuid(), *key.as_uuid(), audit.clone());
+        self.0.run(Share::Of(organisation), move |connection| write(connection, organisation, key, &text, &audit)).await
+    }
+}
+
+/// A text about a key.
+enum Text {
+    Note(KeyNote),
+    Contact(KeyContact),
+}
+
+/// The columns of the texts, of which one is changed.
+#[derive(AsChangeset)]
+#[diesel(table_name = api_keys)]
+struct TextChange<'a> {
+    note: Option<Option<&'a str>>,
+    contact: Option<Option<&'a str>>,
 }
 
 /// Gives the key another name. The record keeps both.
@@ -78,25 +112,30 @@ fn rename(
     })
 }
 
-/// Writes another note about the key, or none.
-fn write_note(
+/// Writes another text about the key, or none.
+fn write(
     connection: &mut PgConnection,
     organisation: Uuid,
     key: Uuid,
-    note: &KeyNote,
+    text: &Text,
     audit: &AuditContext,
 ) -> QueryResult<ChangeKeyOutcome> {
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
-        let Some(Changeable { name, note: old, audited }) = locked(connection, organisation, key)? else {
+        let Some(Changeable { name, note, contact, audited }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };
-        if old.unwrap_or_default() == note.as_str() {
+        let (old, change, action) = match text {
+            Text::Note(new) => (note, TextChange { note: Some(stored(new.as_str())), contact: None }, Action::KeyNoted),
+            Text::Contact(new) => {
+                (contact, TextChange { note: None, contact: Some(stored(new.as_str())) }, Action::KeyContactChanged)
+            }
+        };
+        if change.note.or(change.contact) == Some(old.as_deref()) {
             return Ok(ChangeKeyOutcome::Unchanged);
         }
-        let text = Some(note.as_str()).filter(|text| !text.is_empty());
-        diesel::update(api_keys::table.find((organisation, key))).set(api_keys::note.eq(text)).execute(connection)?;
-        record_about_key(connection, organisation, Action::KeyNoted, &name, &audited, audit)?;
+        diesel::update(api_keys::table.find((organisation, key))).set(change).execute(connection)?;
+        record_about_key(connection, organisation, action, &name, &audited, audit)?;
         Ok(ChangeKeyOutcome::Changed)
     })
 }
@@ -116,20 +155,29 @@ fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditCon
     })
 }
 
-/// The name of a key, the note about it, and how audit entries name it.
+fn stored(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The name of a key, the texts about it, and how audit entries name it.
 struct Changeable {
     name: String,
     note: Option<String>,
+    contact: Option<String>,
     audited: AuditedKey,
 }
 
 /// The organisation's key, if it was not revoked, locked until the end of the transaction.
 fn locked(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<Option<Changeable>> {
     let changeable = api_keys::table.find((organisation, key)).filter(api_keys::revoked_at.is_null());
-    let columns = (api_keys::name, api_keys::note, api_keys::hint);
-    let found = changeable.select(columns).for_update().first::<(String, Option<String>, String)>(connection);
-    let changeable = |(name, note, hint)| Changeable { name, note, audited: AuditedKey { id: key.into(), hint } };
-    Ok(found.optional()?.map(changeable))
+    let columns = (api_keys::name, api_keys::note, api_keys::contact, api_keys::hint);
+    let found = changeable.select(columns).for_update().first(connection).optional()?;
+    Ok(found.map(|(name, note, contact, hint)| Changeable {
+        name,
+        note,
+        contact,
+        audited: AuditedKey { id: key.into(), hint },
+    }))
 }
 
 /// Returns why there is nothing to change.

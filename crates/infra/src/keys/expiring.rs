@@ -58,7 +58,7 @@ fn claim_part(
         "UPDATE api_keys AS key SET expiry_announced_at = $1 FROM organisations AS organisation
          WHERE organisation.id = key.organisation_id AND key.organisation_id = ANY ($3) AND key.id = ANY ($4) AND {ends_soon}
          RETURNING key.organisation_id, key.id, organisation.name AS organisation_name,
-            organisation.time_zone, key.name, key.hint, key.expires_at"
+            organisation.time_zone, key.name, key.hint, coalesce(key.contact, '') AS contact, key.expires_at"
     );
     let claimed = diesel::sql_query(mark)
         .bind::<Timestamptz, _>(now)
@@ -93,14 +93,16 @@ struct Claimed {
     name: String,
     #[diesel(sql_type = Text)]
     hint: String,
+    #[diesel(sql_type = Text)]
+    contact: String,
     #[diesel(sql_type = Timestamptz)]
     expires_at: OffsetDateTime,
 }
 
 impl From<Claimed> for ExpiringKey {
     fn from(claimed: Claimed) -> Self {
-        let Claimed { organisation_id, id, organisation_name, time_zone, name, hint, expires_at } = claimed;
+        let Claimed { organisation_id, id, organisation_name, time_zone, name, hint, contact, expires_at } = claimed;
         let (organisation_id, id, zone) = (organisation_id.into(), id.into(), zone_of(&time_zone));
-        Self { organisation_id, id, organisation_name, zone, name, hint, expires_at }
+        Self { organisation_id, id, organisation_name, zone, name, hint, contact, expires_at }
     }
 }

@@ -129,6 +129,7 @@ struct KeyRow {
     revoked_by: Option<String>,
     replaces: Option<Uuid>,
     note: Option<String>,
+    contact: Option<String>,
     allowed_networks: Stored,
     #[diesel(select_expression = key_uses::last_used_at.nullable())]
     last_used_at: Option<OffsetDateTime>,
@@ -163,6 +164,7 @@ impl From<KeyRow> for KeyRecord {
             revoked_by: row.revoked_by,
             replaces: row.replaces.map(KeyId::from),
             note: row.note.unwrap_or_default(),
+            contact: row.contact.unwrap_or_default(),
             allowed_networks: read(row.allowed_networks),
             sent_in_clear_at: row.sent_in_clear_at,
             silence_announced_at: row.silence_announced_at,

@@ -91,7 +91,7 @@ fn add_key(
     if let Some(refused) = refused_by_organisation(connection, key)? {
         return Ok(refused);
     }
-    let Some((note, networks)) = inherited(connection, key, audit)? else {
+    let Some(Inherited { note, contact, networks }) = inherited(connection, key, audit)? else {
         return Ok(AddKeyOutcome::NothingToReplace);
     };
     if matches!(audit.actor, Actor::Member { .. }) && others_of_the_day(connection, key)? >= i64::from(KEYS_PER_DAY_MAX)
@@ -112,6 +112,7 @@ fn add_key(
         api_keys::replaces.eq(key.replaces.map(|replacement| *replacement.key.as_uuid())),
         api_keys::replaced_ends_after.eq(ends_after.map(PgInterval::from_microseconds)),
         api_keys::note.eq(note),
+        api_keys::contact.eq(contact),
         api_keys::allowed_networks.eq(networks),
     );
     if diesel::insert_into(api_keys::table).values(row).on_conflict_do_nothing().execute(connection)? > 0 {
@@ -145,17 +146,24 @@ fn refused_by_organisation(connection: &mut PgConnection, key: &NewKey) -> Query
     Ok(limit.map(AddKeyOutcome::TooLong))
 }
 
-/// The note and the networks of a key: what people know about a key holds for its replacement, and so does where it is
-/// accepted from. None: the key that it would replace is not active.
-fn inherited(
-    connection: &mut PgConnection,
-    key: &NewKey,
-    audit: &AuditContext,
-) -> QueryResult<Option<(Option<String>, Stored)>> {
-    let Some(replacement) = key.replaces else { return Ok(Some((None, stored(&key.allowed_networks)))) };
+/// The texts and networks of a key, which hold for its replacement.
+#[derive(Queryable)]
+struct Inherited {
+    note: Option<String>,
+    contact: Option<String>,
+    networks: Stored,
+}
+
+/// The texts and networks of a new key: those of the key that it replaces, or its own. None: the replaced key is not
+/// active.
+fn inherited(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) -> QueryResult<Option<Inherited>> {
+    let Some(replacement) = key.replaces else {
+        let contact = Some(key.contact.as_str().to_owned()).filter(|contact| !contact.is_empty());
+        return Ok(Some(Inherited { note: None, contact, networks: stored(&key.allowed_networks) }));
+    };
     let replaced = api_keys::table.find((key.organisation_id.as_uuid(), replacement.key.as_uuid()));
     let active = replaced.filter(refusal(audit.at).is_null());
-    active.select((api_keys::note, api_keys::allowed_networks)).first(connection).optional()
+    active.select((api_keys::note, api_keys::contact, api_keys::allowed_networks)).first(connection).optional()
 }
 
 /// Sets the latest end of the replaced key, which the service's role cannot do itself.

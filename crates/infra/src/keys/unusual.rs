@@ -202,7 +202,7 @@ impl<'a> Look<'a> {
         let (is_news, is_unusual) = (kind.is_news(), kind.is_unusual());
         let find = format!(
             "SELECT key.organisation_id, organisation.name AS organisation_name,
-                organisation.time_zone, key.id, key.name, key.hint,
+                organisation.time_zone, key.id, key.name, key.hint, coalesce(key.contact, '') AS contact,
                 used.last_used_at, habit.used_days, habit.days_apart, habit.refused_lately, habit.refused_before,
                 CASE WHEN {} THEN habit.only_refused ELSE 0 END AS only_refused,
                 (SELECT named.field FROM key_answers AS named
@@ -261,6 +261,8 @@ struct Found {
     name: String,
     #[diesel(sql_type = Text)]
     hint: String,
+    #[diesel(sql_type = Text)]
+    contact: String,
     #[diesel(sql_type = Timestamptz)]
     last_used_at: OffsetDateTime,
     #[diesel(sql_type = BigInt)]
@@ -279,7 +281,7 @@ struct Found {
 
 impl Found {
     fn into_unusual(self, kind: Kind) -> UnusualKey {
-        let Self { organisation_id, organisation_name, id, name, hint, .. } = self;
+        let Self { organisation_id, organisation_name, id, name, hint, contact, .. } = self;
         let zone = zone_of(&self.time_zone);
         let Self { last_used_at, used_days, days_apart, refused_lately: lately, refused_before: before, .. } = self;
         let change = match (kind, self.only_refused) {
@@ -288,6 +290,6 @@ impl Found {
             (Kind::Refused, refused) => UnusualUse::OnlyRefused { last_used_at, refused, field: self.field },
         };
         let (organisation_id, id) = (organisation_id.into(), id.into());
-        UnusualKey { organisation_id, organisation_name, zone, id, name, hint, change }
+        UnusualKey { organisation_id, organisation_name, zone, id, name, hint, contact, change }
     }
 }

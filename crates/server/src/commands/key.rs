@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, AuditContext, ClearMarkOutcome, IssuedKey, KeyId, KeyList, KeyRecord, KeyRequest,
+    AllowedNetworks, AuditContext, ClearMarkOutcome, IssuedKey, KeyContact, KeyId, KeyList, KeyRecord, KeyRequest,
     KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, RevokeOutcome,
     allow_networks, clear_sent_in_clear, create_key, list_keys, replace_leaked_key, timestamp,
 };
@@ -11,6 +11,7 @@ use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
+use super::contact::contact;
 use super::operator::audit;
 use super::output::{print_change, print_made, print_result};
 use super::pause::{pause, reason_of_refusal, resume};
@@ -25,12 +26,13 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
     let keys = &PostgresKeyStore::new(database.clone());
     match command {
         KeyCommand::Usage(arguments) => usage(&arguments, &database).await,
-        KeyCommand::Create { organisation, name, expires, allow, run, output } => {
+        KeyCommand::Create { organisation, name, expires, allow, contact, run, output } => {
             let request = KeyRequest {
                 organisation_id: organisation,
                 name: Name::new(name).context("--name")?,
                 expires_at: expires,
                 allowed_networks: allow,
+                contact,
                 replaces: None,
                 id: KeyId::new(edge::now(), edge::random()),
                 secret: KeySecret::new(edge::random()),
@@ -53,6 +55,9 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
         }
         KeyCommand::ClearSentInClear(KeyArguments { key, run, output }) => {
             clear_mark(keys, key, &audit(&run, configuration), &output).await
+        }
+        KeyCommand::Contact { key, set, run, output } => {
+            contact(keys, key, set.as_ref(), &audit(&run, configuration), &output).await
         }
         KeyCommand::Pause(arguments) => pause(keys, &arguments, configuration).await,
         KeyCommand::Resume(arguments) => resume(keys, &arguments, configuration).await,
@@ -125,6 +130,7 @@ async fn replace(
             None => old.expires_at.map(|at| audit.at + (at - old.created_at)),
         },
         allowed_networks: AllowedNetworks::default(),
+        contact: KeyContact::default(),
         replaces: Some(replacement),
         id: KeyId::new(audit.at, edge::random()),
         secret: KeySecret::new(edge::random()),
@@ -218,6 +224,9 @@ async fn list(
             if let (false, Some(members)) = (key.allowed_networks.are_any(), value.as_object_mut()) {
                 members.insert("allowedNetworks".to_owned(), value_of_networks(&key.allowed_networks));
             }
+            if let (false, Some(members)) = (key.contact.is_empty(), value.as_object_mut()) {
+                members.insert("contact".to_owned(), key.contact.as_str().into());
+            }
             let mut line = line_of(&key, now);
             if let (Some(name), Some(members)) = (&name, value.as_object_mut()) {
                 members.insert("organisationId".to_owned(), organisation.to_string().into());
@@ -264,5 +273,6 @@ fn line_of(key: &KeyRecord, now: OffsetDateTime) -> String {
         true => String::new(),
         false => format!(", only from {}", key.allowed_networks),
     };
-    format!("{}  …{}  {}  {status}, {used}{networks}{warning}", key.id, key.hint, key.name)
+    let contact = if key.contact.is_empty() { String::new() } else { format!(", contact: {}", key.contact) };
+    format!("{}  …{}  {}  {status}, {used}{networks}{contact}{warning}", key.id, key.hint, key.name)
 }

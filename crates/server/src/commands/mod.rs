@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 pub(crate) mod confirm;
+mod contact;
 mod database;
 mod deliver;
 mod doctor;

@@ -7,8 +7,8 @@ use std::fs;
 
 use anyhow::Context;
 use intake_domain::{
-    AllowedNetworks, KeyFormat, KeyId, KeyRequest, KeySecret, LinkDelivery, MemberStore, Name, Organisation,
-    OrganisationId, OrganisationRecord, Passwords, Role, Token, create_key, invite_member,
+    AllowedNetworks, KeyContact, KeyFormat, KeyId, KeyRequest, KeySecret, LinkDelivery, MemberStore, Name,
+    Organisation, OrganisationId, OrganisationRecord, Passwords, Role, Token, create_key, invite_member,
 };
 
 use crate::commands::operator::context;
@@ -56,6 +56,7 @@ pub(crate) async fn ensure_demo(
         name: Name::new(KEY)?,
         expires_at: None,
         allowed_networks: AllowedNetworks::default(),
+        contact: KeyContact::default(),
         replaces: None,
         id: KeyId::new(now, edge::random()),
         secret: KeySecret::new(edge::random()),

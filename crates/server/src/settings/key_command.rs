@@ -1,7 +1,7 @@
 //! `intake key` and its arguments.
 
 use clap::{Args, Subcommand, ValueEnum};
-use intake_domain::{AllowedNetworks, KeyId, OrganisationId};
+use intake_domain::{AllowedNetworks, KeyContact, KeyId, OrganisationId};
 use time::{Duration, OffsetDateTime};
 
 use crate::settings::arguments::{Output, Run, parse_id, parse_time};
@@ -22,6 +22,9 @@ pub(crate) enum KeyCommand {
         /// Networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8 [default: any]
         #[arg(long, value_name = "NETWORKS", default_value = "any", hide_default_value = true)]
         allow: AllowedNetworks,
+        /// Vendor to call about it, such as "Acme Bookings, 02 5550 1234" [default: none]
+        #[arg(long, value_name = "TEXT", value_parser = KeyContact::new, default_value = "", hide_default_value = true)]
+        contact: KeyContact,
         #[command(flatten)]
         run: Run,
         #[command(flatten)]
@@ -74,6 +77,19 @@ pub(crate) enum KeyCommand {
         /// Networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8, or `any`
         #[arg(long, value_name = "NETWORKS")]
         allow: Option<AllowedNetworks>,
+        #[command(flatten)]
+        run: Run,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Show or set the vendor to call about a key
+    Contact {
+        /// The key's id, as `key list` shows it
+        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
+        key: KeyId,
+        /// The vendor, such as "Acme Bookings, 02 5550 1234", or an empty text for none
+        #[arg(long, value_name = "TEXT", value_parser = KeyContact::new)]
+        set: Option<KeyContact>,
         #[command(flatten)]
         run: Run,
         #[command(flatten)]

@@ -22,8 +22,8 @@ const GRANTS: [(&str, &str, &[&str]); 17] = [
     ("UPDATE", "second_factor_required, name, suspended_at, closed_at, key_days_max, time_zone", &["organisations"]),
     (
         "UPDATE",
-        "revoked_at, revoked_by, name, note, expiry_announced_at, suspended_at, paused_at, paused_by, \
-         allowed_networks, stopped_in",
+        "revoked_at, revoked_by, name, note, contact, expiry_announced_at, suspended_at, paused_at, \
+         paused_by, allowed_networks, stopped_in",
         &["api_keys"],
     ),
     (

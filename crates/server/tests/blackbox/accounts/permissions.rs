@@ -53,6 +53,7 @@ fn needed(route: (&str, &str)) -> May {
         "/settings/api-keys" if method == "GET" => May::Everyone,
         "/settings/api-keys"
         | "/settings/api-keys/new"
+        | "/settings/api-keys/{key}/contact"
         | "/settings/api-keys/{key}/networks"
         | "/settings/api-keys/{key}/note"
         | "/settings/api-keys/{key}/pause"
@@ -116,7 +117,7 @@ impl Clinic {
     fn form(&self) -> String {
         let key = self.path("{key}");
         format!(
-            "name=k&note=n&networks=::1&days=9&email=e%40e.co&organisation=x&id={key}&ends_after=now&code=0&password=x&new_password=x&\
+            "name=k&note=n&contact=c&networks=::1&days=9&email=e%40e.co&organisation=x&id={key}&ends_after=now&code=0&password=x&new_password=x&\
              role=administrator&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x&zone=UTC"
         )
     }
@@ -282,6 +283,7 @@ fn a_member_who_just_became_an_auditor_changes_no_key() {
         (format!("/settings/api-keys/{key}/replace"), format!("id={id}&ends_after=now&lasts=same&expires=")),
         (format!("/settings/api-keys/{key}/rename"), "name=k".to_owned()),
         (format!("/settings/api-keys/{key}/note"), "note=n".to_owned()),
+        (format!("/settings/api-keys/{key}/contact"), "contact=c".to_owned()),
         (format!("/settings/api-keys/{key}/networks"), "networks=::1".to_owned()),
         (format!("/settings/api-keys/{key}/pause"), String::new()),
         (format!("/settings/api-keys/{paused}/resume"), String::new()),

@@ -194,7 +194,7 @@ fn a_member_without_a_required_second_factor_can_only_turn_it_on() {
             || LEADS_OUT.contains(&path.as_str());
         let asked = fill(&path, |_| key.to_string());
         let form = format!(
-            "name=k&note=n&networks=::1&days=9&zone=UTC&email=e%40e.co&id={key}&ends_after=now&new_password=x&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x&{}",
+            "name=k&note=n&contact=c&networks=::1&days=9&zone=UTC&email=e%40e.co&id={key}&ends_after=now&new_password=x&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x&{}",
             role_form("administrator")
         );
         for member in [&grace, &grace_anew] {

@@ -12,7 +12,7 @@ use crate::fixtures::{Member, PASSWORD, TestApp, between, password_field, post};
 /// A form with the fields of all forms. The password is not Ada's.
 fn everything(key: &KeyId) -> String {
     format!(
-        "name=k&note=n&networks=::1&days=9&zone=UTC&email=e%40e.co&organisation=x&id={key}&ends_after=now&code=0&password=x&new_password=x&role=key-manager&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x"
+        "name=k&note=n&contact=c&networks=::1&days=9&zone=UTC&email=e%40e.co&organisation=x&id={key}&ends_after=now&code=0&password=x&new_password=x&role=key-manager&credential=x&client_data=x&authenticator_data=x&public_key=x&signature=x"
     )
 }
 

@@ -28,3 +28,4 @@ mod time_zone;
 mod typed_input;
 mod unused_keys;
 mod unusual_keys;
+mod vendor_contact;

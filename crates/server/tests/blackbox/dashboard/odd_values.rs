@@ -175,7 +175,7 @@ impl Clinic {
     /// The fields of all forms.
     fn form(&self) -> String {
         format!(
-            "form_token={}&name=k&note=n&networks=::1&days=9&email=e%40e.co&organisation=x&id={}&ends_after=now&code=0&\
+            "form_token={}&name=k&note=n&contact=c&networks=::1&days=9&email=e%40e.co&organisation=x&id={}&ends_after=now&code=0&\
              password=x&new_password=x&role=key-manager&credential=x&client_data=x&authenticator_data=x&public_key=x&\
              signature=x&lasts=never&expires=&zone=UTC&next=",
             self.ada.form_token,
