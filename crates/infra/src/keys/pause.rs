@@ -1,11 +1,12 @@
 //! Pausing a key for a while, and resuming it.
 
 use async_trait::async_trait;
+use diesel::dsl::{AsExprOf, Eq, now};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
-    Action, AuditContext, KeyId, KeyPauseStore, ManageKeysError, OrganisationId, PauseOutcome, ResumeOutcome,
+    Action, Actor, AuditContext, KeyId, KeyPauseStore, ManageKeysError, OrganisationId, PauseOutcome, ResumeOutcome,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -42,6 +43,27 @@ impl KeyPauseStore for PostgresKeyStore {
     }
 }
 
+type PauseOf<'a, At> =
+    (Eq<api_keys::paused_at, At>, Eq<api_keys::paused_by, Option<&'a str>>, Eq<api_keys::stopped_in, Option<Uuid>>);
+
+/// Change of keys that are paused, each by itself or all by this stop.
+pub(super) fn paused(by: &Actor, stop: Option<Uuid>) -> PauseOf<'_, AsExprOf<now, Nullable<Timestamptz>>> {
+    (
+        api_keys::paused_at.eq(now.into_sql::<Nullable<Timestamptz>>()),
+        api_keys::paused_by.eq(name_of(by)),
+        api_keys::stopped_in.eq(stop),
+    )
+}
+
+/// Change of keys that are resumed.
+pub(super) fn unpaused() -> PauseOf<'static, Option<OffsetDateTime>> {
+    (
+        api_keys::paused_at.eq(None::<OffsetDateTime>),
+        api_keys::paused_by.eq(None::<&str>),
+        api_keys::stopped_in.eq(None::<Uuid>),
+    )
+}
+
 /// Refuses all requests with the key from the end of this transaction on.
 pub(super) fn pause(
     connection: &mut PgConnection,
@@ -59,9 +81,7 @@ pub(super) fn pause(
             Some(Some(at)) if is_recorded(connection, organisation, audit)? => at,
             Some(Some(at)) => return Ok(Ok(PauseOutcome::AlreadyPaused { at })),
             Some(None) => {
-                let now = diesel::dsl::now.into_sql::<Nullable<Timestamptz>>();
-                let change = (api_keys::paused_at.eq(now), api_keys::paused_by.eq(name_of(&audit.actor)));
-                let paused = diesel::update(api_keys::table.find((organisation, id))).set(change);
+                let paused = diesel::update(api_keys::table.find((organisation, id))).set(paused(&audit.actor, None));
                 record_about_key(connection, organisation, Action::KeyPaused, &name, &audited, audit)?;
                 paused.returning(api_keys::paused_at.assume_not_null()).get_result(connection)?
             }
@@ -87,12 +107,7 @@ pub(super) fn resume(
             Some(None) if is_recorded(connection, organisation, audit)? => {}
             Some(None) => return Ok(Ok(ResumeOutcome::NotPaused)),
             Some(Some(_)) => {
-                let change = (
-                    api_keys::paused_at.eq(None::<OffsetDateTime>),
-                    api_keys::paused_by.eq(None::<&str>),
-                    api_keys::stopped_in.eq(None::<Uuid>),
-                );
-                diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
+                diesel::update(api_keys::table.find((organisation, id))).set(unpaused()).execute(connection)?;
                 note_resumed(connection, organisation, Some(&[id]))?;
                 record_about_key(connection, organisation, Action::KeyResumed, &name, &audited, audit)?;
             }

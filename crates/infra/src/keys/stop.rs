@@ -4,7 +4,6 @@ use async_trait::async_trait;
 use diesel::dsl::{count_star, min};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::{Nullable, Timestamptz};
 use intake_domain::{
     Action, AuditContext, AuditEntryId, AuditedKey, KeyId, KeyStop, KeyStopStore, ManageKeysError, OrganisationId,
     StoppedKey, StoreError,
@@ -13,9 +12,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::accounts::permission::may_administer;
-use crate::audit::log::{is_recorded, name_of, record, record_about_key};
+use crate::audit::log::{is_recorded, record, record_about_key};
 use crate::database::connecting::share::Share;
 use crate::keys::PostgresKeyStore;
+use crate::keys::pause::{paused, unpaused};
 use crate::keys::status::is_open;
 use crate::organisations::note_resumed;
 use crate::schema::{api_keys, audit_entries, organisation_states};
@@ -77,11 +77,7 @@ fn stop(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext)
     if keys.is_empty() {
         return Ok(());
     }
-    let change = (
-        api_keys::paused_at.eq(diesel::dsl::now.into_sql::<Nullable<Timestamptz>>()),
-        api_keys::paused_by.eq(name_of(&audit.actor)),
-        api_keys::stopped_in.eq(audit.entry_id.as_uuid()),
-    );
+    let change = paused(&audit.actor, Some(*audit.entry_id.as_uuid()));
     diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(change).execute(connection)?;
     record_each(connection, organisation, &keys, [Action::KeyPaused, Action::KeysStopped], audit)
 }
@@ -93,12 +89,7 @@ fn resume(connection: &mut PgConnection, organisation: Uuid, stop: Uuid, audit: 
     if keys.is_empty() {
         return Ok(());
     }
-    let change = (
-        api_keys::paused_at.eq(None::<OffsetDateTime>),
-        api_keys::paused_by.eq(None::<&str>),
-        api_keys::stopped_in.eq(None::<Uuid>),
-    );
-    diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(change).execute(connection)?;
+    diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(unpaused()).execute(connection)?;
     note_resumed(connection, organisation, Some(&ids(&keys)))?;
     record_each(connection, organisation, &keys, [Action::KeyResumed, Action::KeysResumed], audit)
 }
