@@ -1,8 +1,8 @@
-//! The mail about keys that a member stopped together, or resumed together: one for each other member, at once.
+//! The mail about keys that a member changed together, such as those of a stop: one for each other member, at once.
 
 use intake_domain::{MemberStore, SignedIn, StoppedKey};
 
-use crate::mails::{Mails, without_links};
+use crate::mails::{MailedKey, Mails, without_links};
 use crate::page::number::counted;
 
 /// Keys that the mail names. The list of keys shows the others.
@@ -11,8 +11,18 @@ const NAMED_MAX: usize = 20;
 /// Change of many keys at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeysChange {
+    /// All that were accepted were paused.
     Stopped,
     Resumed,
+    /// Some were paused.
+    Paused,
+    Revoked,
+}
+
+impl<'a> From<&'a StoppedKey> for MailedKey<'a> {
+    fn from(StoppedKey { name, hint, .. }: &'a StoppedKey) -> Self {
+        Self { name, hint, contact: "" }
+    }
 }
 
 impl Mails {
@@ -21,7 +31,7 @@ impl Mails {
         &self,
         members: &dyn MemberStore,
         by: &SignedIn,
-        keys: &[StoppedKey],
+        keys: &[MailedKey<'_>],
         change: KeysChange,
     ) {
         let SignedIn { member, organisation_name, .. } = by;
@@ -40,9 +50,17 @@ impl Mails {
                 format!("Keys of {organisation} were resumed"),
                 format!("resumed the API keys of {organisation} that were stopped together: {count}."),
             ),
+            KeysChange::Paused => (
+                format!("Keys of {organisation} were paused"),
+                format!("paused {count} of {organisation}. Requests are refused until the keys are resumed."),
+            ),
+            KeysChange::Revoked => (
+                format!("Keys of {organisation} were revoked"),
+                format!("revoked {count} of {organisation}. Requests with them are refused."),
+            ),
         };
         let mut paragraphs = vec![format!("{} ({}) has {done}", without_links(member.name.as_str()), member.email)];
-        let line = |key: &StoppedKey| format!("“{}” (…{})", without_links(&key.name), key.hint);
+        let line = |key: &MailedKey<'_>| format!("“{}” (…{})", without_links(key.name), key.hint);
         paragraphs.push(keys.iter().take(NAMED_MAX).map(line).collect::<Vec<_>>().join("\n"));
         match keys.len().saturating_sub(NAMED_MAX) {
             0 => {}

@@ -102,6 +102,11 @@ impl Filter {
             || self.sort != Sort::Newest
     }
 
+    /// Returns whether the search is for keys that may have no use.
+    pub(crate) fn finds_unused(&self) -> bool {
+        matches!(self.show, Show::Unused | Show::Silent) || self.unused_days().is_some()
+    }
+
     pub(crate) fn orders(&self) -> [Choice; 4] {
         let choice = |value, text, sort| (value, text, self.sort == sort);
         [

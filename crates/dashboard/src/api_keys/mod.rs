@@ -28,6 +28,7 @@ pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod routes;
+pub(crate) mod select;
 pub(crate) mod show;
 pub(crate) mod sparkline;
 pub(crate) mod stop_all;

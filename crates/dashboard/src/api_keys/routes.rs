@@ -1,7 +1,8 @@
 //! The routes of Settings → API keys.
 
 use crate::api_keys::{
-    contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, stop_all, usage,
+    contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, select, stop_all,
+    usage,
 };
 use crate::page::router::Pages;
 
@@ -14,6 +15,9 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .get("/settings/api-keys", list::page)
         .post("/settings/api-keys", create::create)
         .get("/settings/api-keys/new", create::form)
+        .get("/settings/api-keys/select", select::marking)
+        .get("/settings/api-keys/selected", select::confirm)
+        .post("/settings/api-keys/selected", select::change)
         .get("/settings/api-keys/stop-all", stop_all::confirm)
         .post("/settings/api-keys/stop-all", stop_all::stop)
         .post("/settings/api-keys/resume-stopped", stop_all::resume)

@@ -9,6 +9,7 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::api_keys::LIST;
+use crate::mails::MailedKey;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::moment::{Moment, exact, relative};
@@ -73,7 +74,8 @@ pub(crate) async fn stop(
     keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
     let stopped = keys.stop_all(visitor.organisation(), &visitor.audit()).await?;
-    visitor.mail_keys(&stopped, KeysChange::Stopped).await?;
+    let mailed: Vec<_> = stopped.iter().map(MailedKey::from).collect();
+    visitor.mail_keys(&mailed, KeysChange::Stopped).await?;
     let notice = match stopped.len() {
         0 => "No key was active, so nothing was stopped.".to_owned(),
         1 => "1 key was stopped. Requests using it are refused until you resume it.".to_owned(),
@@ -90,7 +92,8 @@ pub(crate) async fn resume(
     visitor.assert_own_form(&form.form_token)?;
     let stop: AuditEntryId = form.stop.parse().map_err(|_| PageError::BadForm)?;
     let resumed = keys.resume_stopped(visitor.organisation(), stop, &visitor.audit()).await?;
-    visitor.mail_keys(&resumed, KeysChange::Resumed).await?;
+    let mailed: Vec<_> = resumed.iter().map(MailedKey::from).collect();
+    visitor.mail_keys(&mailed, KeysChange::Resumed).await?;
     let notice = match resumed.len() {
         0 => "No key was left to resume.".to_owned(),
         count => format!("{} resumed.", if count == 1 { "1 key was".to_owned() } else { format!("{count} keys were") }),

@@ -10,7 +10,7 @@ use actix_web::http::header::USER_AGENT;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
     Account, AuditContext, AuditEntryId, Browser, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Holder, OrganisationId,
-    Origin, Role, SessionStore, SignedIn, StoppedKey, Token, Visit, Zone,
+    Origin, Role, SessionStore, SignedIn, Token, Visit, Zone,
 };
 use intake_edge as edge;
 use intake_http::TrustedProxies;
@@ -114,7 +114,7 @@ impl Visitor {
     }
 
     /// Tells the other members by mail what this one has done to these keys together.
-    pub(crate) async fn mail_keys(&self, keys: &[StoppedKey], change: KeysChange) -> Result<(), PageError> {
+    pub(crate) async fn mail_keys(&self, keys: &[MailedKey<'_>], change: KeysChange) -> Result<(), PageError> {
         let (mails, members) = (self.shared::<Mails>()?, self.shared::<dyn Members>()?);
         mails.keys_together(members, &self.signed_in, keys, change).await;
         Ok(())

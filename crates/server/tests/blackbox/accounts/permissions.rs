@@ -54,6 +54,8 @@ fn needed(route: (&str, &str)) -> May {
         "/settings/api-keys"
         | "/settings/api-keys/new"
         | "/settings/api-keys/{key}/contact"
+        | "/settings/api-keys/select"
+        | "/settings/api-keys/selected"
         | "/settings/api-keys/{key}/networks"
         | "/settings/api-keys/{key}/note"
         | "/settings/api-keys/{key}/pause"
@@ -288,6 +290,8 @@ fn a_member_who_just_became_an_auditor_changes_no_key() {
         (format!("/settings/api-keys/{key}/pause"), String::new()),
         (format!("/settings/api-keys/{paused}/resume"), String::new()),
         (format!("/settings/api-keys/{key}/revoke"), String::new()),
+        ("/settings/api-keys/selected".to_owned(), format!("do=pause&key={key}")),
+        ("/settings/api-keys/selected".to_owned(), format!("do=revoke&key={key}")),
     ] {
         let refused = while_the_role_becomes("auditor", "Ada", &app, || ada.post(&path, &form));
         assert_refused(&refused, "auditor", &path);

@@ -22,6 +22,7 @@ pub(crate) mod pages;
 mod quality;
 mod redirects;
 mod samples;
+mod selecting_keys;
 mod shown_times;
 mod stopping_all_keys;
 mod time_zone;

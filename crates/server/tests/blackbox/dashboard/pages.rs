@@ -126,6 +126,8 @@ fn needs(path: &str) -> Option<Needs> {
         | "/settings/account/provider"
         | "/settings"
         | "/settings/activity.csv"
+        // The page of marked keys, which the tour shows by itself.
+        | "/settings/api-keys/selected"
         | "/settings/api-keys/{key}/first-use" => None,
         _ if path.starts_with("/settings/") || path == "/choose-organisation" => Some(Needs::AMember),
         _ => panic!("{path} is a page that the tour does not know: say what it needs"),
@@ -224,6 +226,10 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     look("a second factor by passkey");
     let row = keys.split("<tr").find(|row| row.contains(key)).unwrap();
     tour.look_at(Needs::AMember, |name| id_on_page(name, row, &others));
+    tour.open("/settings/api-keys/select?marked=all", 200);
+    browser.press("Revoke marked keys");
+    browser.wait_for("This can't be undone.");
+    look("revoking several keys");
     tour.look_at(Needs::AMemberWithoutSecondFactor, no_id);
     app.turn_on_second_factor(browser, || ());
     look("recovery codes");

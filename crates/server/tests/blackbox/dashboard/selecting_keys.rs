@@ -1,0 +1,133 @@
+//! Keys that nothing uses are marked and paused or revoked together, after a page that names them.
+
+use diesel::connection::SimpleConnection;
+use intake_domain::{ApiKey, KeyId};
+use intake_test_support::patient;
+
+use crate::dashboard::mails::{MailServer, with_mails};
+use crate::fixtures::{Member, TestApp, in_each_browser};
+
+const SELECTED: &str = "/settings/api-keys/selected";
+
+fn is_accepted(app: &TestApp, (_, key): &(KeyId, ApiKey)) -> bool {
+    app.service.create(key, &patient()).status == 201
+}
+
+fn marks<'a>(keys: impl IntoIterator<Item = &'a (KeyId, ApiKey)>) -> String {
+    keys.into_iter().map(|(id, _)| format!("&key={id}")).collect()
+}
+
+/// Asks, and then does it. Returns both pages.
+fn change(ada: &Member, what: &str, marks: &str) -> (String, String) {
+    let asked = ada.get(&format!("{SELECTED}?do={what}{marks}")).text();
+    let changed = ada.post(SELECTED, &format!("do={what}{marks}"));
+    (asked, ada.follow(&changed))
+}
+
+#[test]
+fn the_marked_keys_are_paused_or_revoked_and_no_other() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let keys = [(); 5].map(|()| app.clinic.key());
+    let [one, other, kept, over, paused] = &keys;
+    let elsewhere = app.other_clinic().key();
+    app.clinic.revoke(over.0);
+    assert_eq!(ada.post(&format!("/settings/api-keys/{}/pause", paused.0), "").status, 303);
+    let all = marks([one, other, over, paused, &elsewhere]);
+
+    let (asked, done) = change(&ada, "pause", &all);
+    assert!(asked.contains("<h1>Pause 2 keys?</h1>") && asked.contains(">Pause 2 keys</button>"), "{asked}");
+    assert!(asked.matches(&format!("…{}", one.1.hint())).count() == 1 && !asked.contains(kept.1.hint()), "{asked}");
+    assert!(done.contains("2 keys were paused. Requests using them are refused until you resume them."), "{done}");
+    assert_eq!([one, other, kept, &elsewhere].map(|key| is_accepted(&app, key)), [false, false, true, true]);
+    assert_eq!(ada.post(&format!("/settings/api-keys/{}/resume", one.0), "").status, 303);
+    assert!(is_accepted(&app, one), "each is resumed by itself");
+
+    let (asked, done) = change(&ada, "revoke", &all);
+    assert!(asked.contains("<h1>Revoke 3 keys?</h1>"), "paused ones, too: {asked}");
+    assert!(done.contains("3 keys were revoked. Requests using them are now refused."), "{done}");
+    assert_eq!([one, kept, &elsewhere].map(|key| is_accepted(&app, key)), [false, true, true]);
+    let recorded = |action: &str| app.database.count(&format!("audit_entries WHERE action = '{action}'"));
+    assert_eq!(["key_paused", "key_revoked"].map(recorded), [3, 4], "an entry for each");
+    let (asked, done) = change(&ada, "revoke", &all);
+    assert!(asked.is_empty() && done.contains("Nothing was changed."), "{done}");
+    assert_eq!(recorded("key_revoked"), 4);
+}
+
+#[test]
+fn the_page_says_which_keys_were_used_lately_and_needs_marks() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let keys = [(); 3].map(|()| app.clinic.key());
+    app.database
+        .connect()
+        .batch_execute(&format!(
+            "INSERT INTO key_uses (organisation_id, key_id, last_used_at)
+             SELECT organisation_id, id, now() - interval '1 day' * CASE WHEN id = '{}' THEN 3 ELSE 40 END
+             FROM api_keys WHERE id <> '{}'",
+            keys[0].0, keys[2].0
+        ))
+        .unwrap();
+    let asked = ada.get(&format!("{SELECTED}?do=revoke{}", marks(&keys))).text();
+    assert!(asked.contains("Of these, 1 key was used in the last month: patients may be lost."), "{asked}");
+    let asked = ada.get(&format!("{SELECTED}?do=revoke{}", marks(&keys[1..]))).text();
+    assert!(!asked.contains("in the last month"), "{asked}");
+
+    let without = ada.get(&format!("{SELECTED}?do=pause&show=unused"));
+    assert_eq!(without.header("location").unwrap().split('?').next(), Some("/settings/api-keys/select"));
+    assert!(ada.follow(&without).contains("Mark at least one key."));
+    let too_many = "&key=018f0000-0000-7000-8000-000000000000".repeat(51);
+    for wrong in ["?do=delete&key=x", "?do=pause&key=x", &format!("?do=pause{too_many}")] {
+        assert_eq!(ada.get(&format!("{SELECTED}{wrong}")).status, 400, "{wrong}");
+    }
+}
+
+#[test]
+fn a_search_for_unused_keys_leads_to_marking_them() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let keys = [(); 2].map(|()| app.clinic.key());
+    let link = "href=\"/settings/api-keys/select?";
+    assert!(!ada.get("/settings/api-keys").text().contains(link));
+    app.database.connect().batch_execute("UPDATE api_keys SET created_at = now() - interval '90 days'").unwrap();
+    for search in ["show=unused", "unused=30"] {
+        assert!(ada.get(&format!("/settings/api-keys?{search}")).text().contains(&format!("{link}{search}\"")));
+        for (marked, checked) in [("", 0), ("&marked=all", 2)] {
+            let page = ada.get(&format!("/settings/api-keys/select?{search}{marked}")).text();
+            assert_eq!(page.matches("type=\"checkbox\" name=\"key\"").count(), 2, "{page}");
+            assert_eq!(page.matches(" checked>").count(), checked, "{search}{marked}");
+        }
+    }
+    assert!(is_accepted(&app, &keys[0]));
+}
+
+#[test]
+fn one_mail_tells_the_others_which_keys_were_revoked() {
+    let Some(server) = MailServer::start() else { return };
+    let app = TestApp::start_with(|builder| with_mails(builder, &server.url()));
+    let ada = app.member("ada@clinic.example");
+    drop(app.member("grace@clinic.example"));
+    let keys = [(); 2].map(|()| app.clinic.key());
+    change(&ada, "revoke", &marks(&keys));
+    let mail = server.wait_for_mail("grace@clinic.example", "Keys of Test Clinic were revoked");
+    assert!(mail.contains("Ada (ada@clinic.example) has revoked 2 keys of Test Clinic."), "{mail}");
+    assert!(keys.iter().all(|(_, key)| mail.contains(&format!("(…{})", key.hint()))), "{mail}");
+}
+
+#[test]
+fn a_person_revokes_keys_that_were_never_used() {
+    in_each_browser(|app, browser| {
+        let keys = [(); 2].map(|()| app.clinic.key());
+        browser.open(&app.url("/settings/api-keys"));
+        browser.press("2 never used");
+        browser.press("Select several");
+        browser.wait_for("Select keys");
+        browser.press("Mark all 2");
+        browser.wait_for("Mark none");
+        browser.press("Revoke marked keys");
+        browser.wait_for("Revoke 2 keys?");
+        browser.press("Revoke 2 keys");
+        browser.wait_for("2 keys were revoked.");
+        assert!(keys.iter().all(|key| !is_accepted(app, key)));
+    });
+}
