@@ -26,6 +26,7 @@ struct KeysPage<'a> {
     keys: Vec<ListedKey>,
     stops: Vec<StopNotice>,
     can_stop_all: bool,
+    is_any_used: bool,
     /// Number of keys that there are, whatever is shown.
     total: u64,
     first_steps: Option<FirstSteps>,
@@ -68,6 +69,7 @@ pub(crate) async fn page(
         keys: listed.collect(),
         stops: stops.into_iter().map(|stop| StopNotice::new(stop, visitor.zone())).collect(),
         can_stop_all: visitor.signed_in.member.role.administers() && found.count(KeyScope::Active) > 0,
+        is_any_used: found.is_any_used,
         total: found.total,
         first_steps,
         base_url: &base.0,

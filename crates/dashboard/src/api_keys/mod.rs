@@ -10,6 +10,7 @@ use crate::page::error::PageError;
 use crate::page::part::Keys;
 use crate::page::visitor::{Found, KeyManager, Visitor};
 
+pub(crate) mod channels;
 pub(crate) mod contact;
 pub(crate) mod create;
 pub(crate) mod created;

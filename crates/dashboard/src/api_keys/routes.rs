@@ -1,8 +1,8 @@
 //! The routes of Settings → API keys.
 
 use crate::api_keys::{
-    contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, select, stop_all,
-    usage,
+    channels, contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, select,
+    stop_all, usage,
 };
 use crate::page::router::Pages;
 
@@ -15,6 +15,7 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .get("/settings/api-keys", list::page)
         .post("/settings/api-keys", create::create)
         .get("/settings/api-keys/new", create::form)
+        .get("/settings/api-keys/channels", channels::channels)
         .get("/settings/api-keys/select", select::marking)
         .get("/settings/api-keys/selected", select::confirm)
         .post("/settings/api-keys/selected", select::change)

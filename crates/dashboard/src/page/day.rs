@@ -18,6 +18,11 @@ pub(crate) fn in_words(day: Date) -> String {
     day.format(format_description!("[day padding:none] [month repr:short] [year]")).unwrap_or_default()
 }
 
+/// A day of these months, in the language of the page.
+pub(crate) fn without_year(day: Date) -> String {
+    day.format(format_description!("[day padding:none] [month repr:short]")).unwrap_or_default()
+}
+
 /// The type of the field that shows this text again: a date control would drop a text that is no day.
 pub(crate) fn field_type(text: &str) -> &'static str {
     let is_as_sent = text.is_empty() || Date::parse(text, format_description!("[year]-[month]-[day]")).is_ok();

@@ -49,7 +49,8 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/account/sessions/end-others"
         | "/settings/account/sessions/{session}/end"
         | "/settings/api-keys/{key}"
-        | "/settings/api-keys/{key}/first-use" => May::Everyone,
+        | "/settings/api-keys/{key}/first-use"
+        | "/settings/api-keys/channels" => May::Everyone,
         "/settings/api-keys" if method == "GET" => May::Everyone,
         "/settings/api-keys"
         | "/settings/api-keys/new"

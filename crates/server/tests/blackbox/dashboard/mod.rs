@@ -1,6 +1,7 @@
 //! The pages of the dashboard.
 
 mod activity;
+mod channels;
 mod dead_ends;
 mod docs_page;
 mod ending_keys;

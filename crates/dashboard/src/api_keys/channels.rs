@@ -1,0 +1,174 @@
+//! Patients by channel: how many arrived through each key in the last 30 days, by week. From counts alone: no
+//! patient is read.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
+use intake_domain::{AnswerCount, KeyActivity, KeyQuality, REPLAYED, list_keys};
+use intake_edge as edge;
+use time::{Date, Duration};
+
+use crate::api_keys::sparkline::Sparkline;
+use crate::api_keys::usage::{CREATED, first_day};
+use crate::page::day::without_year;
+use crate::page::error::PageError;
+use crate::page::number::{counted, grouped};
+use crate::page::part::{Keys, Part};
+use crate::page::shell::{Shell, render};
+use crate::page::visitor::Visitor;
+
+/// Keys with a row of their own: more than a clinic has channels. The others are one row.
+const ROWS_MAX: usize = 100;
+
+#[derive(Template)]
+#[template(path = "api_keys/channels.html")]
+struct ChannelsPage {
+    shell: Shell,
+    /// The Mondays of the weeks, such as "3 Nov".
+    weeks: Vec<String>,
+    /// All keys together first.
+    rows: Vec<Channel>,
+}
+
+/// The patients of a key, or of several.
+struct Channel {
+    name: String,
+    /// The address of the key's page, if it is one key.
+    link: Option<String>,
+    hint: String,
+    /// The bars of the days.
+    bars: String,
+    /// The first day and the patients of each week.
+    weeks: Vec<(String, String)>,
+    total: String,
+    /// "38%".
+    share: String,
+}
+
+/// Number of patients on each day that had any.
+type ByDay = BTreeMap<Date, u64>;
+
+pub(crate) async fn channels(
+    visitor: Visitor,
+    keys: Part<dyn Keys>,
+    activity: Part<dyn KeyActivity>,
+) -> Result<HttpResponse, PageError> {
+    let since = first_day(edge::now());
+    let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
+    let ids: Vec<_> = all.iter().map(|key| key.id).collect();
+    let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED], since).await?;
+    let mut by_key: Vec<_> = all.iter().filter_map(|key| Some((key, by_day(answers.get(&key.id)?)))).collect();
+    by_key.retain(|(_, days)| !days.is_empty());
+    by_key.sort_by_key(|(_, days)| Reverse(total(days)));
+    let sum = merged(by_key.iter().map(|(_, days)| days));
+    let weeks = weeks(since);
+    let mut rows = vec![Channel::new("All keys".to_owned(), &sum, &sum, since)];
+    for (key, days) in by_key.iter().take(ROWS_MAX) {
+        let (link, hint) = (Some(format!("/settings/api-keys/{}", key.id)), format!("…{}", key.hint));
+        rows.push(Channel { link, hint, ..Channel::new(key.name.clone(), days, &sum, since) });
+    }
+    if let Some(others @ [_, ..]) = by_key.get(ROWS_MAX..) {
+        let days = merged(others.iter().map(|(_, days)| days));
+        rows.push(Channel::new(counted(others.len(), "other key"), &days, &sum, since));
+    }
+    let weeks = weeks.into_iter().map(without_year).collect();
+    let rows = if sum.is_empty() { Vec::new() } else { rows };
+    render(StatusCode::OK, &ChannelsPage { shell: Shell::new("keys", &visitor), weeks, rows })
+}
+
+/// The patients of a key by day. A repeated answer is no patient.
+fn by_day(answers: &[AnswerCount]) -> ByDay {
+    let mut of_days: BTreeMap<Date, Vec<AnswerCount>> = BTreeMap::new();
+    for answer in answers {
+        of_days.entry(answer.day).or_default().push(answer.clone());
+    }
+    let patients = of_days.into_iter().map(|(day, answers)| (day, KeyQuality::new(&answers, CREATED).patients));
+    patients.filter(|(_, patients)| *patients > 0).collect()
+}
+
+fn merged<'a>(all: impl Iterator<Item = &'a ByDay>) -> ByDay {
+    let mut sum = ByDay::new();
+    for (day, patients) in all.flatten() {
+        *sum.entry(*day).or_default() += patients;
+    }
+    sum
+}
+
+fn total(days: &ByDay) -> u64 {
+    days.values().sum()
+}
+
+/// The Mondays of the weeks of the last 30 days.
+fn weeks(since: Date) -> Vec<Date> {
+    let last = since + Duration::days(29);
+    let mondays = (0..).map(|week| monday(since) + Duration::weeks(week));
+    mondays.take_while(|monday| *monday <= last).collect()
+}
+
+fn monday(day: Date) -> Date {
+    day - Duration::days(day.weekday().number_days_from_monday().into())
+}
+
+impl Channel {
+    fn new(name: String, days: &ByDay, all: &ByDay, since: Date) -> Self {
+        let count = |(day, count): (&Date, &u64)| AnswerCount { day: *day, code: CREATED, field: None, count: *count };
+        let bars = Sparkline::new(&days.iter().map(count).collect::<Vec<_>>(), since).accepted;
+        let of_week =
+            |week: Date| days.iter().filter(|(day, _)| monday(**day) == week).map(|(_, count)| count).sum::<u64>();
+        let share = total(days) * 100 / total(all).max(1);
+        Self {
+            name,
+            link: None,
+            hint: String::new(),
+            bars,
+            weeks: weeks(since).into_iter().map(|week| (without_year(week), grouped(of_week(week)))).collect(),
+            total: grouped(total(days)),
+            share: if share == 0 { "under 1%".to_owned() } else { format!("{share}%") },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    const SINCE: Date = date!(2025 - 11 - 04);
+
+    fn answer(day: Date, field: Option<&str>, count: u64) -> AnswerCount {
+        AnswerCount { day, code: CREATED, field: field.map(str::to_owned), count }
+    }
+
+    #[test]
+    fn patients_are_counted_by_the_weeks_that_people_know() {
+        assert_eq!(
+            weeks(SINCE).into_iter().map(without_year).collect::<Vec<_>>().join(" "),
+            "3 Nov 10 Nov 17 Nov 24 Nov 1 Dec"
+        );
+        let sunday = date!(2025 - 11 - 09);
+        let answers = [
+            answer(SINCE, None, 3),
+            answer(SINCE, Some(REPLAYED), 1),
+            answer(sunday, None, 1_000),
+            answer(sunday + Duration::DAY, None, 4),
+            answer(date!(2025 - 12 - 03), Some(REPLAYED), 4),
+        ];
+        let days = by_day(&answers);
+        let shown = Channel::new("Desk".to_owned(), &days, &merged([&days, &days].into_iter()), SINCE);
+        let patients: Vec<_> = shown.weeks.iter().map(|(_, patients)| patients.as_str()).collect();
+        assert_eq!(patients, ["1,002", "4", "0", "0", "0"]);
+        assert_eq!((shown.total.as_str(), shown.share.as_str()), ("1,006", "50%"));
+        assert!(shown.bars.starts_with("M2 24v-2M22 24v-"), "{}", shown.bars);
+    }
+
+    #[test]
+    fn a_small_share_is_not_nothing() {
+        let few = by_day(&[answer(SINCE, None, 1)]);
+        let all = by_day(&[answer(SINCE, None, 1_000)]);
+        assert_eq!(Channel::new("Desk".to_owned(), &few, &all, SINCE).share, "under 1%");
+    }
+}

@@ -1,0 +1,58 @@
+//! Patients by channel: counts of all keys of an organisation, for each of its members.
+
+use intake_test_support::{Browser, patient, wait_for};
+
+use crate::fixtures::{Member, TestApp};
+use crate::patient_with;
+
+const CHANNELS: &str = "/settings/api-keys/channels";
+
+#[test]
+fn patients_of_each_key_are_counted_and_nothing_else() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let elsewhere = app.other_clinic();
+    assert!(ada.get(CHANNELS).text().contains("No patient arrived in the last 30 days."));
+    let [busy, quiet, unused] = [(); 3].map(|()| app.clinic.key());
+    assert!(!ada.get("/settings/api-keys").text().contains(CHANNELS));
+    for _ in 0..3 {
+        assert_eq!(app.service.create(&busy.1, &patient()).status, 201);
+    }
+    let body = patient().to_string();
+    for _ in 0..2 {
+        assert_eq!(app.service.create_with(&quiet.1, &[("Idempotency-Key", "once")], body.as_bytes()).status, 201);
+    }
+    assert_eq!(app.service.create(&quiet.1, &patient_with("phoneNumber", "0412")).status, 422);
+    assert_eq!(app.service.create(&elsewhere.key().1, &patient()).status, 201);
+    app.clinic.revoke(busy.0);
+    let counted = "key_answers WHERE (status, field, count) IN ((201, '', 3), (201, '', 2), (201, 'replayed', 1))";
+    wait_for("the counts", || app.database.count(counted) == 3);
+    let page = ada.get(CHANNELS).text();
+    let rows: Vec<_> = page.split("<th scope=\"row\">").skip(1).collect();
+    let numbers = [("All keys", "4", "100%"), (busy.1.hint(), "3", "75%"), (quiet.1.hint(), "1", "25%")];
+    assert_eq!(rows.len(), numbers.len(), "{page}");
+    for (row, (name, total, share)) in rows.iter().zip(numbers) {
+        assert!(row.contains(name) && row.contains(&format!("<strong>{total}</strong>")), "{row}");
+        assert!(row.contains(&format!(">{share}</td>")), "{row}");
+    }
+    assert!(!page.contains(unused.1.hint()), "{page}");
+    assert!(ada.get("/settings/api-keys").text().contains(&format!("href=\"{CHANNELS}\">Patients by channel</a>")));
+    let auditor = Member::join(app.service.client(), &ada.invite_as("olga@clinic.example", "auditor"), "Olga");
+    assert!(auditor.get(CHANNELS).text().contains("<strong>4</strong>"));
+}
+
+#[test]
+fn a_person_reads_who_sends_how_many() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let (_, key) = app.clinic.key();
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
+    wait_for("the use", || app.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
+    wait_for("the count", || app.database.count("key_answers WHERE status = 201 AND field = ''") == 1);
+    browser.open(&app.url("/settings/api-keys"));
+    browser.press("Patients by channel");
+    browser.wait_for("All keys");
+    browser.press("Test key");
+    browser.wait_for("Requests in the last 30 days");
+}
