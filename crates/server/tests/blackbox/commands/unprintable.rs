@@ -21,7 +21,7 @@ use Usually::{Fails, Prints, PrintsOnBoth};
 
 /// Every command with its arguments, in an order in which each works, and what its error must name where its output
 /// was lost: a text, or the result of a query.
-const COMMANDS: [(&str, &str, Usually, &str); 39] = [
+const COMMANDS: [(&str, &str, Usually, &str); 40] = [
     ("serve", "--rate-limit wrong", Fails, "INTAKE_RATE_LIMIT"),
     ("probe", "--admin-addr 127.0.0.1:1", Fails, "127.0.0.1:1"),
     ("openapi", "", Prints, ""),
@@ -47,6 +47,7 @@ const COMMANDS: [(&str, &str, Usually, &str); 39] = [
     ("key usage", "", Prints, ""),
     ("request", "unknown", Fails, "unknown"),
     ("key networks", "KEY --allow any", Prints, "KEY"),
+    ("key contact", "KEY --set Acme", Prints, "KEY"),
     ("key pause", "KEY", Prints, "KEY"),
     ("key resume", "KEY", Prints, "KEY"),
     ("key clear-sent-in-clear", "KEY", Prints, "KEY"),

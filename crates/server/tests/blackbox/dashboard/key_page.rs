@@ -85,7 +85,7 @@ fn a_key_is_found_by_the_id_of_a_request_that_was_refused() {
     let ada = app.member("ada@clinic.example");
     let elsewhere = Clinic::open(&app.database.service, Environment::Development);
     let eve = app.member_of(&elsewhere, "eve@clinic.example");
-    elsewhere.key();
+    let _ = elsewhere.key();
     let ((asked, key), (other, _)) = (app.clinic.key(), app.clinic.key());
     assert_eq!(create(&app, &key, "req-of-a-vendor", b"{"), 400);
     wait_for("the refusal", || app.database.count("key_refusals") == 1);
