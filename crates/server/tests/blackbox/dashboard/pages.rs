@@ -393,6 +393,7 @@ pub(crate) fn keys_of_every_kind(app: &TestApp, browser: &Browser) {
     }
     app.database.connect().batch_execute(
         "UPDATE api_keys SET expires_at = now() + interval '300 days' WHERE name LIKE 'Integration%' OR name = 'Front desk';
+         UPDATE api_keys SET contact = repeat('Acme Bookings, 02 5550 1234 ', 5) WHERE name LIKE 'Integration%' OR name = 'Front desk';
          UPDATE organisations SET key_days_max = 365;
          UPDATE api_keys SET allowed_networks = ARRAY['203.0.113.0/24', '2001:db8:1111:2222:3333:4444:5555:0/112']::cidr[]
             WHERE name LIKE 'Integration%';
