@@ -354,46 +354,6 @@ fn look_at(app: &TestApp, browser: &Browser, switch: &str, pages: &[String]) {
     }
 }
 
-/// The pictures of the README: `INTAKE_DOCS_IMAGES=docs/images cargo test pictures_of_the_documentation`, with a full
-/// path.
-#[test]
-fn pictures_of_the_documentation() {
-    let Some(folder) = std::env::var_os("INTAKE_DOCS_IMAGES") else { return };
-    let Some(browser) = Browser::start() else { return };
-    let app = TestApp::start_with(|builder| builder.setting("INTAKE_PUBLIC_URL", "https://intake.harbour.example"));
-    app.join(&browser, "Ada Lovelace", "ada@clinic.example");
-    keys_of_every_kind(&app, &browser);
-    let shown = "
-        UPDATE organisations SET name = 'Harbour Clinic';
-        UPDATE api_keys SET name = 'Pathology results', note = 'Run by Harbour IT. Call Grace before revoking it.'
-            WHERE name LIKE 'Integration%';
-        DELETE FROM key_uses;
-        INSERT INTO key_uses (organisation_id, key_id, last_used_at)
-            SELECT organisation_id, id, now() - interval '20 minutes' * length(name) FROM api_keys;
-        INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 201, '', 120 + (n * 37) % 90
-            FROM api_keys, generate_series(0, 29) AS n;
-        INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 422, field, 3 + (n * 7) % 11
-            FROM api_keys, generate_series(0, 29) AS n, unnest(ARRAY['', 'phoneNumber']) AS field WHERE n % 3 = 0;
-        INSERT INTO key_refusals SELECT organisation_id, id, now() - n * interval '5 hours', 'req-' || md5(n::text), 422, 'invalid'
-            FROM api_keys, generate_series(1, 4) AS n;";
-    app.database.connect().batch_execute(shown).unwrap();
-    browser.open(&app.url("/settings/api-keys"));
-    let _ = browser.run("document.querySelector('.first-steps details').open = true");
-    browser.press("Hide first steps");
-    browser.wait_for("Pathology results");
-    let key = key_page(&app, &browser, "Pathology");
-    for (path, name, height) in [("/settings/api-keys", "api-keys", 720), (key.as_str(), "key", 1_180)] {
-        browser.open(&app.url(path));
-        let metrics = json!({ "width": 1_240, "height": height, "deviceScaleFactor": 1, "mobile": false });
-        browser.tell("Emulation.setDeviceMetricsOverride", &metrics);
-        for scheme in ["light", "dark"] {
-            browser.emulate("screen", &[("prefers-color-scheme", scheme)]);
-            let file = std::path::Path::new(&folder).join(format!("{name}-{scheme}.png"));
-            std::fs::write(file, browser.screenshot()).unwrap();
-        }
-    }
-}
-
 #[test]
 fn no_page_keeps_anybody_out() {
     let axe = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/npm/node_modules/axe-core/axe.min.js");

@@ -20,6 +20,7 @@ pub(crate) mod mails;
 mod notices;
 mod odd_values;
 pub(crate) mod pages;
+mod pictures;
 mod quality;
 mod redirects;
 mod samples;
