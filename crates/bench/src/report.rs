@@ -81,7 +81,7 @@ impl Report {
             text,
             "\nOpen loop, plain HTTP, {rate:.0} requests a second: p50 {p50:.2} ms, p99 {p99:.2} ms, p99.9 {p999:.2} ms. \
              pgbench at half of its own peak: p99 {:.2} ms. A single commit of an idle PostgreSQL: {:.2} ms.\n\nA connection over TLS with one small answer costs the service \
-             {:.0} µs with a new session, {:.0} µs with one that goes on.\n\n| What | Measured | Must | Aim | |\n|---|---:|---:|---:|---|",
+             {:.0} µs with a new session, {:.0} µs with one that continues.\n\n| What | Measured | Must | Aim | |\n|---|---:|---:|---:|---|",
             self.pgbench_tail, self.commit_latency, self.tls_connections.0, self.tls_connections.1,
         );
         for Target { what, value, unit, must, aim, is_ceiling } in self.targets() {

@@ -189,14 +189,13 @@ impl Mails {
         self.send_all(organisation, others, &format!("{organisation_name} has a new administrator"), &text);
     }
 
-    /// The members of an organisation. None, where nothing can be sent or they cannot be found: what the mail is about
-    /// has been done nevertheless.
+    /// The members of an organisation. Empty if mail is off or the lookup fails: the change is already committed.
     pub(crate) async fn members(&self, members: &dyn MemberStore, organisation: OrganisationId) -> Vec<MemberRecord> {
         if !self.are_sent() {
             return Vec::new();
         }
         members.members(organisation).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the members who should get a mail could not be found");
+            tracing::warn!(%error, "the members who should get an email could not be found");
             Vec::new()
         })
     }
@@ -265,7 +264,7 @@ impl Mails {
     }
 
     fn gather(&self, to: &str, mail: impl FnOnce(EmailAddress) -> Mail, subject_of_many: &str, first: First) {
-        // What was once an address still is.
+        // Stored addresses were validated, so this does not fail.
         if let (Some(mailer), Ok(to)) = (&self.mailer, to.parse()) {
             self.digests.send(mailer, mail(to), subject_of_many, first);
         }
@@ -295,7 +294,7 @@ impl AccountChange {
     fn subject(self) -> &'static str {
         match self {
             Self::PasswordChanged | Self::PasswordReset | Self::PasswordAndPasskeysReset => "Your password was changed",
-            Self::EmailChangeRequested => "Your email address is to be changed",
+            Self::EmailChangeRequested => "Someone asked to change your email address",
             Self::EmailChanged => "Your email address was changed",
             Self::PasskeyAdded => "A passkey was added",
             Self::PasskeyRemoved => "A passkey was removed",
@@ -321,11 +320,11 @@ impl AccountChange {
             Self::EmailChangeRequested => {
                 "Someone who knows your password asked to change the email address of your account. The change takes effect when the link sent to the new address is opened. Choose a new password to stop it."
             }
-            Self::EmailChanged => {
-                "The email address of your account was changed. The account below is the new address, which you sign in with."
-            }
+            Self::EmailChanged => "The email address of your account was changed. Sign in with the new address below.",
             Self::PasskeyAdded if !passwords.are_on() => "A passkey was added to your account, for two-step sign-in.",
-            Self::PasskeyAdded => "A passkey was added to your account. It can sign in by itself.",
+            Self::PasskeyAdded => {
+                "A passkey was added to your account. Anyone with that device can sign in without your password."
+            }
             Self::PasskeyRemoved => "A passkey was removed from your account.",
             Self::SecondFactorTurnedOn => "Two-step sign-in with an authenticator app was turned on for your account.",
             Self::SecondFactorTurnedOff => {
@@ -407,7 +406,7 @@ pub(crate) fn moment(at: OffsetDateTime, zone: Zone) -> String {
 /// The zone for a mail to a person who may not be signed in. A mail in UTC is better than none.
 pub(crate) async fn zone_of(zones: &dyn ZoneStore, person: MemberId) -> Zone {
     zones.zone_of(person).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the time zone of a mail could not be found");
+        tracing::warn!(%error, "the time zone of an email could not be found");
         Zone::default()
     })
 }

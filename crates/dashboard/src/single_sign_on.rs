@@ -36,8 +36,8 @@ pub(crate) async fn come_back(
     let Some((round, errand)) = round_of(&request, &state) else {
         let start = Errand::SignIn { next: Destination::default(), organisation: None, is_anew: false };
         let text =
-            "It was begun in another browser or took longer than ten minutes, so nothing was changed. Start again.";
-        return explain(StatusCode::BAD_REQUEST, "This sign-in is over", text, &start);
+            "It was started in another browser or took longer than ten minutes, so nothing was changed. Start again.";
+        return explain(StatusCode::BAD_REQUEST, "This sign-in has expired", text, &start);
     };
     let origin = origin(&request);
     let requester = requester(&request, &errand).await?;

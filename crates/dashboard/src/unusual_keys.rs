@@ -14,8 +14,8 @@ const NAMED_MAX: usize = 20;
 /// No key is silent after fewer days.
 const SILENT_DAYS_MIN: u8 = 2;
 const REFUSED_ADVICE: &str = "The page of a key counts the reasons and lists the last refused requests with their ids. \
-    Patients of these requests were not stored. Tell the people who run the software that uses the key.\n\nThe next \
-    mail about refusals of a key comes after a week at the earliest.";
+    These patients were not stored. Tell the people who run the software that uses the key.\n\nWe email \
+    you about refusals of a key once a week at most.";
 
 impl Mails {
     /// Tells the members who manage keys of keys whose use has changed.
@@ -32,7 +32,7 @@ impl Mails {
             let Some(UnusualKey { organisation_id, .. }) = keys.first() else { continue };
             match members.members(*organisation_id).await {
                 Ok(members) => self.keys_are_unusual(members, *organisation_id, keys, environment),
-                Err(error) => tracing::warn!(%error, "the members who should get a mail could not be found"),
+                Err(error) => tracing::warn!(%error, "the members who should get an email could not be found"),
             }
         }
         Ok(())
@@ -90,7 +90,7 @@ fn text(first: &UnusualKey, keys: &[UnusualKey], environment: Environment, base_
             format!("No request with {keys_of} was accepted for longer than usual. All times are {zone}."),
             "Check whether the software that uses the key runs, and what its own log says. The page of a key lists \
              requests that were refused. If you are closed for holidays, nothing is wrong. Revoke a key that nothing \
-             needs any more.\n\nThe next mail about the silence of a key comes only after the key was used again.",
+             needs.\n\nWe won't email you about the silence of a key again until it has been used.",
             format!("{base_url}/settings/api-keys?unused={SILENT_DAYS_MIN}"),
         ),
         News::Refused => (

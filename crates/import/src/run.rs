@@ -247,5 +247,5 @@ impl Totals {
 
 /// Returns what a thread came to; its panic is a failure like others.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, anyhow::Result<T>>) -> anyhow::Result<T> {
-    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the program failed unexpectedly: run it again to go on")))
+    thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("the program failed unexpectedly: run it again to continue")))
 }

@@ -37,7 +37,7 @@ impl Secret {
         if of_report.is_some_and(|of_report| of_report != of_folder) {
             bail!(
                 "the report's rows were created with another secret than that in {}: move the file that is imported to the \
-                 folder where the report was begun, or to an empty one",
+                 folder where the report was started, or to an empty one",
                 in_folder.display()
             );
         }

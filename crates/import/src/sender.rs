@@ -128,7 +128,7 @@ impl Sender {
                 Answer::Again { why, retry_after } => (why, retry_after),
             };
             if began.elapsed() > GIVE_UP_AFTER {
-                bail!("{why}; given up after an hour of trying: run the same command again to go on");
+                bail!("{why}; given up after an hour of trying: run the same command again to continue");
             }
             waiting(&why);
             // A service that says how long is left alone by everybody; the random part keeps senders apart.

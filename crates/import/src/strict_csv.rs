@@ -230,7 +230,7 @@ impl fmt::Display for Broken {
                 write!(f, "cell {cell} has a quote in it, so it must be quoted as a whole and the quote doubled{span}")
             }
             Fault::TextAfterQuote { cell, .. } => {
-                write!(f, "cell {cell} goes on after its closing quote: a quote within a cell must be doubled{span}")
+                write!(f, "cell {cell} continues after its closing quote: a quote within a cell must be doubled{span}")
             }
             Fault::NeverClosed { cell, line } => {
                 write!(f, "a quote is never closed: it opens cell {cell} on line {line}, and the file ends within it")
@@ -348,7 +348,7 @@ mod tests {
         let broken = csv.next().unwrap().unwrap().err().unwrap();
         assert_eq!(
             broken.to_string(),
-            "cell 2 goes on after its closing quote: a quote within a cell must be doubled \
+            "cell 2 continues after its closing quote: a quote within a cell must be doubled \
              (lines 2 to 4 of the file were read as this row)"
         );
         assert!(csv.next().unwrap().is_none());

@@ -18,11 +18,11 @@ pub(crate) static STATEMENT: Histogram<{ LATENCIES.len() }> = Histogram::new(Uni
 pub(crate) static CONNECTIONS: Gauge = Gauge::new();
 /// Connections that were given up because they failed or hung; those that were renewed for their age do not count.
 pub(crate) static RECONNECTS: Counter = Counter::new();
-/// Mails that the mail server took.
+/// Emails that the mail server took.
 pub(crate) static MAILS_SENT: Counter = Counter::new();
 /// Mails that were never sent: too many waited, or the mail server refused them for good.
 pub(crate) static MAILS_DROPPED: Counter = Counter::new();
-/// Mails that wait for the mail server.
+/// Emails that wait for the mail server.
 pub(crate) static MAILS_WAITING: Gauge = Gauge::new();
 /// Sweeps of expired rows that failed.
 pub(crate) static SWEEP_FAILURES: Counter = Counter::new();
@@ -56,10 +56,10 @@ pub fn write_metrics(text: &mut MetricsText) {
     for (class, count) in CLASSES.into_iter().zip(&ERRORS) {
         family.sample(&[("class", class)], count.get());
     }
-    text.counter("intake_mails_sent_total", "Mails that the mail server took.", MAILS_SENT.get());
-    let dropped = "Mails that were given up: too many waited, or the mail server refused them for good.";
+    text.counter("intake_mails_sent_total", "Emails that the mail server took.", MAILS_SENT.get());
+    let dropped = "Emails that were given up: too many waited, or the mail server refused them for good.";
     text.counter("intake_mails_dropped_total", dropped, MAILS_DROPPED.get());
-    text.gauge("intake_mails_waiting", "Mails that wait for the mail server.", MAILS_WAITING.get());
+    text.gauge("intake_mails_waiting", "Emails that wait for the mail server.", MAILS_WAITING.get());
     let sweeps = "Sweeps of expired rows that failed; the next one comes within the hour.";
     text.counter("intake_sweep_failures_total", sweeps, SWEEP_FAILURES.get());
     let hashing = "Passwords that wait to be hashed.";

@@ -36,7 +36,7 @@ const FAULTS: [Fault; 4] = [
     },
     Fault {
         change: Change::SignedOut,
-        title: "a session that was ended goes on",
+        title: "a session that was ended continues",
         trigger: ("DELETE ON sessions", "RETURN NULL;"),
     },
     Fault {

@@ -1,4 +1,4 @@
-//! Settings → Account → Change email. Where there is a mail server, the address counts once the link that is mailed to
+//! Account → Change email. Where there is a mail server, the address counts once the link that is mailed to
 //! it was opened; else at once.
 
 use actix_web::http::StatusCode;
@@ -24,7 +24,7 @@ use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Visitor, origin};
 
 const CHANGED: &str = "Your email was changed, and you were signed out everywhere else.";
-const TOO_MANY: &str = "Too many changes of addresses were asked for lately. Try again later.";
+const TOO_MANY: &str = "You've asked to change your email too often. Try again later.";
 const TAKEN: &str = "This email address is already in use.";
 
 const TAKEN_HERE: &str = "Another member of your organisation has this email address.";

@@ -1,4 +1,4 @@
-//! Signing in and out, and Settings → Account.
+//! Signing in and out, and Account.
 
 pub(crate) mod choose_organisation;
 pub(crate) mod code_field;

@@ -1,4 +1,4 @@
-//! Settings → Account → Change name.
+//! Account → Change name.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

@@ -1,4 +1,4 @@
-//! Settings → Account: the member's own account, its second factor and its sessions.
+//! Account: the member's own account, its second factor and its sessions.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

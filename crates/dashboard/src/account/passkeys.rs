@@ -1,4 +1,4 @@
-//! Settings → Account → Passkeys: adding and removing them.
+//! Account → Passkeys: adding and removing them.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

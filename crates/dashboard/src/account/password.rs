@@ -1,4 +1,4 @@
-//! Settings → Account → Change password.
+//! Account → Change password.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

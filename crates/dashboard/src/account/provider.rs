@@ -104,8 +104,8 @@ pub(crate) fn refuse(error: &ProviderError, name: &str, errand: &Errand) -> Resu
             StatusCode::FORBIDDEN,
             "That didn't work".to_owned(),
             format!(
-                "We couldn't verify the answer of {name}, so nothing was changed. Try again. If it happens again, tell the \
-                 people who run this service."
+                "We couldn't verify {name}'s answer, so nothing was changed. Try again. If it happens again, tell the \
+                 service's operator."
             ),
         ),
         ProviderError::NoVerifiedEmail => (

@@ -1,4 +1,4 @@
-//! The routes of signing in and out, and of Settings → Account.
+//! The routes of signing in and out, and of Account.
 
 use crate::account::{
     choose_organisation, confirm, email, forgotten_password, name, page, passkeys, password, reset_password,

@@ -1,4 +1,4 @@
-//! Settings → Account → Two-step sign-in: turning it on with an authenticator app, turning it off, and recovery codes.
+//! Account → Two-step sign-in: turning it on with an authenticator app, turning it off, and recovery codes.
 
 use std::array;
 
@@ -190,7 +190,9 @@ fn redirect_to_account(error: SecondFactorError) -> Result<HttpResponse, PageErr
         SecondFactorError::Store(error) => return Err(error.into()),
         SecondFactorError::Required => "Your organisation requires two-step sign-in, so it can't be turned off.",
         // The form was sent twice, or from another window.
-        SecondFactorError::Unchanged | SecondFactorError::WrongCode => "Two-step sign-in had been changed before.",
+        SecondFactorError::Unchanged | SecondFactorError::WrongCode => {
+            "Two-step sign-in was already changed in another window."
+        }
     };
     Ok(redirect_with_notice(ACCOUNT, notice))
 }

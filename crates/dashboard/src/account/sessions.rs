@@ -1,4 +1,4 @@
-//! Settings → Account → Sessions: where the member is signed in, and ending it there.
+//! Account → Sessions: where the member is signed in, and ending it there.
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;

@@ -35,7 +35,7 @@ use crate::page::{cookie, draft, notice};
 const ALREADY_IN_LINE: &str = "One moment: another sign-in from your network is being checked. Please try again.";
 
 const SESSION_ENDED: &str = "Your session has expired. Please sign in again.";
-const DRAFT_KEPT: &str = "Your session has expired. Sign in to go on: what you typed is kept.";
+const DRAFT_KEPT: &str = "Your session has expired. Sign in to continue: what you typed is kept.";
 
 pub(crate) const SIGNED_OUT: &str = "You have signed out.";
 

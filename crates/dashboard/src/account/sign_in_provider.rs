@@ -124,7 +124,7 @@ pub(crate) async fn sign_in(
                 }
                 false => {
                     "No account here is linked to yours there. Ask an administrator at your organisation for an \
-                     invitation. If you're a member already, ask the people who run this service to link your account."
+                     invitation. If you're a member already, ask the service's operator to link your account."
                 }
             };
             refuse(next, &title, text)
@@ -132,7 +132,7 @@ pub(crate) async fn sign_in(
         ProviderSignIn::AnotherPerson => {
             let title = format!("{} belongs to another account", identity.email);
             let text = "This email address is linked to a different person there than the one you signed in as. If your \
-                        account there was made anew, ask an administrator at your organisation to remove you under \
+                        account there was created again, ask an administrator at your organisation to remove you under \
                         Members and to invite you again.";
             refuse(next, &title, text)
         }
@@ -189,12 +189,12 @@ pub(crate) async fn confirm(
             let text = match identity.authenticated_at {
                 None => format!(
                     "The provider doesn't say when you proved who you are, so it can't confirm it here. Use {}, and tell \
-                     the people who run this service.",
+                     the service's operator.",
                     if has_passwords(request) { "a password or a passkey" } else { "a passkey" }
                 ),
                 Some(_) => {
-                    "You have to sign in there anew, as the person your account is linked to. It was someone else, \
-                            or too long ago."
+                    "Sign in there again, as the person your account is linked to. Your last sign-in there was too long \
+                     ago, or with another account."
                         .to_owned()
                 }
             };

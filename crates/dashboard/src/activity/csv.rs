@@ -1,4 +1,4 @@
-//! The audit log as a file for spreadsheets: what the filter shows, as far as that is not too much for one file.
+//! The audit log as a file for spreadsheets: the newest entries that the filter selects, up to a limit.
 
 use std::borrow::Cow;
 
@@ -78,8 +78,7 @@ fn write(entries: &[AuditEntry]) -> Result<Vec<u8>, csv::Error> {
         writer.write_record(cells.map(|text| harmless(text).into_owned()))?;
     }
     if entries.len() > ENTRIES_MAX {
-        let notice =
-            format!("There are older entries: a file holds {ENTRIES_MAX_TEXT}. Choose fewer days to get them.");
+        let notice = format!("This file stops at {ENTRIES_MAX_TEXT} entries. Choose fewer days to get the older ones.");
         let mut cells = [""; COLUMNS];
         cells[0] = &notice;
         writer.write_record(cells)?;

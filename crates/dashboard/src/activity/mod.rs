@@ -1,4 +1,4 @@
-//! Settings → Activity: the audit log, which can be searched, page by page or as a file.
+//! Activity: the audit log, which can be searched, page by page or as a file.
 
 mod csv;
 mod entry;

@@ -23,7 +23,7 @@ const FEW: u64 = 10;
 pub(crate) struct Filter {
     q: String,
     show: Show,
-    /// For how many days the keys were not used. Empty: no matter.
+    /// Minimum of unused days, as typed; empty means any.
     unused: String,
     sort: Sort,
     page: u32,
@@ -143,7 +143,7 @@ impl Filter {
         }
     }
 
-    /// The names and values by which an address says what is searched for, as far as that is not the usual.
+    /// Query parameters of this filter, without defaults.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
         let sort = self.orders().into_iter().find(|(.., is_chosen)| *is_chosen && self.sort != Sort::Newest);
         let page = (self.page > 1).then(|| self.page.to_string());
@@ -158,7 +158,7 @@ impl Filter {
         fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// The same as the end of an address: empty, or with its question mark.
+    /// The filter as a query string: empty, or starting with `?`.
     pub(crate) fn query(&self) -> String {
         let fields = self.fields().into_iter();
         let pairs = fields.map(|(name, value)| format!("{name}={}", utf8_percent_encode(&value, NON_ALPHANUMERIC)));

@@ -1,4 +1,4 @@
-//! Settings → API keys: every key of the organisation at a glance, and what can be done with it.
+//! API keys: every key of the organisation at a glance, and what can be done with it.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Query;

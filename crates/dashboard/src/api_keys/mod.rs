@@ -1,4 +1,4 @@
-//! Settings → API keys.
+//! API keys.
 
 use actix_web::dev::Payload;
 use actix_web::web::Query;

@@ -1,4 +1,4 @@
-//! The routes of Settings → API keys.
+//! The routes of API keys.
 
 use crate::api_keys::{
     channels, contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, select,

@@ -1,4 +1,4 @@
-//! Settings → Members → End sessions: for a colleague who left a browser signed in, or whose account a stranger uses.
+//! Members → End sessions: for a colleague who left a browser signed in, or whose account a stranger uses.
 
 use actix_web::HttpResponse;
 use intake_domain::{Account, EmailAddress, EndSessionsOutcome, Name, end_sessions_of_colleague};

@@ -26,8 +26,7 @@ use crate::page::shell::render;
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
 
-const WRONG_PASSWORD: &str =
-    "This email address already has an account here, with another password. Type the password that you sign in with.";
+const WRONG_PASSWORD: &str = "You already have an account here with this email address. Enter its password.";
 
 const ACCOUNT_NAME_TAKEN: &str = "Another member of this organisation has the name of your account. Sign in, change your name under Account, and open \
     this link again.";

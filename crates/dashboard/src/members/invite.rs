@@ -1,4 +1,4 @@
-//! Settings → Members → Invite member, and inviting a person again: the page of a new invitation shows its link, or
+//! Members → Invite member, and inviting a person again: the page of a new invitation shows its link, or
 //! says that it was mailed.
 
 use actix_web::HttpResponse;

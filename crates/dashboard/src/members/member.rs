@@ -1,4 +1,4 @@
-//! Settings → Members → a member: what is known about them, and what administrators can change.
+//! Members → a member: what is known about them, and what administrators can change.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

@@ -1,4 +1,4 @@
-//! Settings → Members, and how a guest joins.
+//! Members, and how a guest joins.
 
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};

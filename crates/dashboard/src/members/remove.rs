@@ -1,4 +1,4 @@
-//! Settings → Members → Remove.
+//! Members → Remove.
 
 use actix_web::HttpResponse;
 use intake_domain::{RemoveOutcome, remove_member};

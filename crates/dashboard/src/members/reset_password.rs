@@ -1,4 +1,4 @@
-//! Settings → Members → Reset password: a one-time link for another member, who forgot the password. Members change
+//! Members → Reset password: a one-time link for another member, who forgot the password. Members change
 //! their own on the account page, which asks for the current one.
 
 use actix_web::HttpResponse;

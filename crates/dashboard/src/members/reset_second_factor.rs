@@ -1,4 +1,4 @@
-//! Settings → Members → Reset two-step sign-in: for a member who has lost phone, recovery codes and passkeys, or whose
+//! Members → Reset two-step sign-in: for a member who has lost phone, recovery codes and passkeys, or whose
 //! account a stranger has got into.
 
 use actix_web::HttpResponse;

@@ -1,4 +1,4 @@
-//! Settings → Members → Change role.
+//! Members → Change role.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

@@ -1,4 +1,4 @@
-//! The routes of Settings → Members, and of joining.
+//! The routes of Members, and of joining.
 
 use crate::members::{
     end_sessions, invitation, invitation_provider, invite, list, member, remove, reset_password, reset_second_factor,

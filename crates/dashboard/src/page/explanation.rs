@@ -24,10 +24,10 @@ pub(super) const AUDITORS_ONLY_LOOK: Explanation = (
 pub(super) const NOT_FOUND: Explanation = ("Page not found", "We couldn't find that page.");
 pub(super) const WRONG_METHOD: Explanation = ("This page can't be opened that way", "Open it from the menu again.");
 pub(super) const CROSS_SITE: Explanation =
-    ("Request blocked", "Another site asked for this change, so it was not made.");
+    ("Request blocked", "We blocked this change because another website requested it.");
 pub(super) const STALE_FORM: Explanation = (
     "This form is out of date",
-    "You have signed in or out, confirmed who you are, or switched to another organisation since it was opened, so nothing was changed. Open the page again and repeat your change.",
+    "Nothing was changed. You signed in or out, confirmed who you are, or switched organisation after you opened this page. Open the page again and repeat your change.",
 );
 pub(super) const BAD_FORM: Explanation =
     ("Something was wrong with that form", "Nothing was changed. Open the page again.");
@@ -53,7 +53,7 @@ pub(super) const PASSWORDS_OFF: Explanation = (
 );
 pub(super) const NO_OTHER_EMAIL: Explanation = (
     "Your email can't be changed here",
-    "This service sends no mails, so it can't check a new address. Ask an administrator at your organisation \
+    "This service sends no emails, so it can't check a new address. Ask an administrator at your organisation \
     to invite the new address, and to remove this account.",
 );
 pub(super) const ORGANISATION_SUSPENDED: Explanation = (
@@ -68,7 +68,7 @@ pub(super) const TOO_MANY_KEYS: Explanation = (
     "Your organisation has reached its limit of active keys. Revoke one that is no longer used first.",
 );
 pub(super) const ALREADY_QUEUED: Explanation =
-    ("One moment", "Another password of yours is being checked. Go back, and try again.");
+    ("One moment", "We're still checking your last attempt. Go back, and try again in a moment.");
 pub(super) const TOO_MANY_KEYS_TODAY: Explanation =
     ("Too many keys", "Your organisation has reached today's limit of new keys. Try again tomorrow.");
 pub(super) const FULL: Explanation =

@@ -13,7 +13,7 @@ pub(crate) struct FormToken {
     pub(crate) form_token: String,
 }
 
-/// The visitor, or what the path names, if the form comes from a page of this very session.
+/// Extracts `T` only if the form token belongs to this session.
 pub(crate) struct OwnForm<T>(pub(crate) T);
 
 impl<T: FromRequest<Error = PageError> + AsRef<Visitor> + 'static> FromRequest for OwnForm<T> {

@@ -55,7 +55,7 @@ pub(crate) fn end_in_words(at: OffsetDateTime, zone: Zone) -> String {
         return day_and_time(at, zone);
     }
     let day = format_description!("the end of [day padding:none] [month repr:long] [year]");
-    // A moment has everything that the forms ask for.
+    // Cannot fail: the type has every component of the formats.
     last.format(day).unwrap_or_else(|_| timestamp(at))
 }
 

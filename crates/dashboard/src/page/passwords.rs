@@ -10,7 +10,7 @@ use crate::page::error::PageError;
 use crate::page::part::shared;
 
 const CODES_LOCKED: &str =
-    "Codes of your app no longer work, after 100 wrong codes in a row. Use a recovery code or a passkey.";
+    "We've stopped accepting codes from your app, after 100 wrong codes in a row. Use a recovery code or a passkey.";
 
 /// Taken by handlers that need a password or sign in by a passkey alone: they refuse where passwords are turned off.
 pub(crate) struct PasswordsOn;

@@ -1,4 +1,4 @@
-//! Settings → Policies → Longest life of a key: how long keys of the organisation may work, and which work longer.
+//! Policies → Longest life of a key: how long keys of the organisation may work, and which work longer.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

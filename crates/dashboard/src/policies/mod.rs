@@ -1,4 +1,4 @@
-//! Settings → Policies: rules for all members and keys of the organisation.
+//! Policies: rules for all members and keys of the organisation.
 
 pub(crate) mod key_age;
 pub(crate) mod overview;

@@ -1,4 +1,4 @@
-//! Settings → Policies → Two-step sign-in: whether every member must use it.
+//! Policies → Two-step sign-in: whether every member must use it.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;

@@ -58,7 +58,7 @@ pub enum CodeError {
     #[error("codes no longer work")]
     Locked,
     /// The sign-in took too long, or was finished before.
-    #[error("the sign-in is over")]
+    #[error("the sign-in has ended")]
     Over,
     /// The store could not do its work.
     #[error(transparent)]

@@ -140,13 +140,13 @@ fn a_row_whose_quotes_are_out_of_place_is_refused_and_its_neighbours_are_not() {
         ),
     );
     let refused = "refused, by reason:\n  \
-                   2 cell 1 goes on after its closing quote: a quote within a cell must be doubled (rows 7, 8)\n\
-                   row 4: cell 2 goes on after its closing quote: a quote within a cell must be doubled\n\
-                   row 7: cell 1 goes on after its closing quote: a quote within a cell must be doubled\n\
-                   row 8: cell 1 goes on after its closing quote: a quote within a cell must be doubled\n\
+                   2 cell 1 continues after its closing quote: a quote within a cell must be doubled (rows 7, 8)\n\
+                   row 4: cell 2 continues after its closing quote: a quote within a cell must be doubled\n\
+                   row 7: cell 1 continues after its closing quote: a quote within a cell must be doubled\n\
+                   row 8: cell 1 continues after its closing quote: a quote within a cell must be doubled\n\
                    row 9: cell 1 has a quote in it, so it must be quoted as a whole and the quote doubled\n\
                    row 11: has 1 cell, and the header has 6\n\
-                   row 12: cell 2 goes on after its closing quote: a quote within a cell must be doubled \
+                   row 12: cell 2 continues after its closing quote: a quote within a cell must be doubled \
                    (lines 12 to 13 of the file were read as this row)\n\
                    row 13: a quote is never closed: it opens cell 2 on line 14, and the file ends within it\n";
     let (said, errors) = import.fail("patients.csv", &["--check"]);
@@ -452,7 +452,7 @@ fn a_fault_of_every_row_ends_the_run_at_once() {
         (
             "header.csv",
             b"firstName,\"last\"Name,\n",
-            "the header cannot be read: cell 2 goes on after its closing quote: a quote within a cell must be doubled",
+            "the header cannot be read: cell 2 continues after its closing quote: a quote within a cell must be doubled",
         ),
         (
             "headers.csv",

@@ -60,7 +60,7 @@ pub(super) fn of_person(
     entries: audit_entries::BoxedQuery<'static, Pg>,
 ) -> QueryResult<audit_entries::BoxedQuery<'static, Pg>> {
     let pattern = format!("%{}%", literal(person));
-    // By the name and address of today, too. A query of its own, because Citus keeps members on another node.
+    // Also matches current names and emails. A separate query, because on Citus members are on the coordinator.
     let is_called = members::name.ilike(pattern.clone()).or(members::email.ilike(pattern.clone()));
     let mut people = members::table.inner_join(memberships::table).filter(is_called).into_boxed();
     if let Some(organisation) = organisation {

@@ -120,7 +120,7 @@ impl State {
             return;
         }
         let dropped = std::mem::take(&mut self.dropped);
-        tracing::error!(dropped, "mails were dropped: too many are waiting for the mail server");
+        tracing::error!(dropped, "emails were dropped: too many are waiting for the mail server");
         self.reported_at = Some(now);
     }
 }

@@ -44,7 +44,7 @@ impl SmtpMailer {
         self.0.close();
         let left = self.0.wait_until_done(limit);
         if left > 0 {
-            tracing::warn!(left, "mails are lost: the mail server did not accept them before the service stopped");
+            tracing::warn!(left, "emails are lost: the mail server did not accept them before the service stopped");
         }
     }
 }
@@ -81,10 +81,10 @@ impl Sending {
         let reason = reason(&error);
         if is_hopeless || waiting.since.elapsed() > GIVE_UP_AFTER {
             MAILS_DROPPED.add_one();
-            tracing::error!(reason, "a mail could not be sent, and is not tried again");
+            tracing::error!(reason, "an email could not be sent, and is not tried again");
             return;
         }
-        tracing::warn!(reason, "a mail could not be sent; it is tried again");
+        tracing::warn!(reason, "an email could not be sent; it is tried again");
         let pause = (waiting.pause * 2).min(PAUSE_MAX);
         self.queue.add(QueuedMail { due_at: Instant::now() + waiting.pause, pause, ..waiting });
     }

@@ -26,7 +26,7 @@ pub(crate) fn goes_on(brakes: &Brakes, output: &Output, ends: &Value, preview: &
         print_result(output, ends, &format!("{preview}\nNothing was changed."))?;
         return Ok(false);
     }
-    ask(brakes, &format!("{preview}\nGo on?"))?;
+    ask(brakes, &format!("{preview}\nContinue?"))?;
     Ok(true)
 }
 

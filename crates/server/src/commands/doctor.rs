@@ -235,7 +235,7 @@ fn proxies(configuration: &Configuration) -> anyhow::Result<String> {
 
 fn mail(configuration: &Configuration) -> anyhow::Result<String> {
     let Some(settings) = &configuration.mail else { return Ok("off: links are shown instead".to_owned()) };
-    let waiting = mails_waiting(configuration).map(|count| format!("; mails that wait: {count}")).unwrap_or_default();
+    let waiting = mails_waiting(configuration).map(|count| format!("; emails that wait: {count}")).unwrap_or_default();
     settings.server.greet().with_context(|| format!("INTAKE_SMTP_URL{waiting}"))?;
     Ok(format!("the server answers{waiting}"))
 }

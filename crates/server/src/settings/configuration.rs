@@ -159,7 +159,7 @@ impl Configuration {
         });
         let has_no_address = self.environment == Environment::Production && self.public_url.is_none();
         let no_address = has_no_address.then(|| {
-            "INTAKE_PUBLIC_URL is not set, so links in mails and of commands lead to this machine alone".to_owned()
+            "INTAKE_PUBLIC_URL is not set, so links in emails and of commands lead to this machine alone".to_owned()
         });
         let has_idle_proxies = self.http_addr.is_none() && !self.trusted_proxies.is_empty();
         let idle_proxies = has_idle_proxies.then(|| {
@@ -213,11 +213,11 @@ fn mail(settings: &Settings<'_>) -> anyhow::Result<Option<MailSettings>> {
     let Some(server) = mail_server(settings)? else { return Ok(None) };
     let link = settings.optional::<Link>(&PUBLIC_URL)?;
     if link.is_none() && settings.get::<Environment>(&ENVIRONMENT)? == Environment::Production {
-        bail!("INTAKE_PUBLIC_URL must be set where mails are sent in production: their links lead there");
+        bail!("INTAKE_PUBLIC_URL must be set where emails are sent in production: their links lead there");
     }
     match from.or_else(|| MailSender::at(link.as_ref().map_or("localhost", Link::host))) {
         Some(from) => Ok(Some(MailSettings { server, from })),
-        None => bail!("INTAKE_MAIL_FROM must be set, because mails cannot come from the host of INTAKE_PUBLIC_URL"),
+        None => bail!("INTAKE_MAIL_FROM must be set, because emails cannot come from the host of INTAKE_PUBLIC_URL"),
     }
 }
 

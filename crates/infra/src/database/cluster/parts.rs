@@ -35,7 +35,7 @@ pub(crate) async fn of_each_part<T: Send + 'static>(
     match failed {
         Some(error) if all.is_empty() => Err(error),
         Some(error) => {
-            tracing::warn!(%error, "some keys that members get mails about could not be looked for; the next look comes in an hour");
+            tracing::warn!(%error, "some keys that members get emails about could not be looked for; the next look comes in an hour");
             Ok(all)
         }
         None => Ok(all),

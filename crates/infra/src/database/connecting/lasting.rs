@@ -103,7 +103,7 @@ impl<T: Send + 'static> Lasting<T> {
         if !std::mem::replace(&mut self.is_refused, true) && REFUSED.fetch_add(1, Ordering::Relaxed) == 0 {
             tracing::warn!(
                 error = error.to_string().trim_end(),
-                "the database refuses new connections; the service goes on over those it has"
+                "the database refuses new connections; the service continues with those it has"
             );
         }
     }

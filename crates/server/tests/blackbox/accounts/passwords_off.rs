@@ -223,7 +223,7 @@ fn mails_speak_of_no_password() {
     let mail = server.wait_for_mail(ANN, "Two-step sign-in is on");
     assert!(mail.contains("If this was not you, tell an administrator of your organisation."), "{mail}");
     assert_eq!(ann.post("/settings/account/email", "email=ann.chovy%40clinic.example").status, 200);
-    let mail = server.wait_for_mail(ANN, "Your email address is to be changed");
+    let mail = server.wait_for_mail(ANN, "Someone asked to change your email address");
     assert!(mail.contains("Someone who is signed in to your account asked to change its email address."), "{mail}");
     let mail = server.wait_for_mail("ann.chovy@clinic.example", "Confirm your email address");
     assert!(mail.contains("/confirm-email/"), "{mail}");

@@ -370,7 +370,11 @@ fn after_a_hundred_wrong_codes_in_a_row_codes_wait_for_a_reset_link_and_recovery
     let sign_in = WaitingSignIn::start(&app);
     assert_eq!(sign_in.send_code("000000").status, 401);
     let locked = sign_in.send_code(&code(&secret, 0));
-    assert!(locked.status == 429 && locked.text().contains("Codes of your app no longer work"), "{}", locked.text());
+    assert!(
+        locked.status == 429 && locked.text().contains("stopped accepting codes from your app"),
+        "{}",
+        locked.text()
+    );
     assert_eq!(sign_in.send_code(&recovery_code).status, 303);
     assert_eq!(app.database.count("members WHERE wrong_codes = 0"), 1, "the row of wrong ones has ended");
     wrong(100);

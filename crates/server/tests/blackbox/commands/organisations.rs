@@ -68,19 +68,19 @@ fn what_ends_for_good_is_shown_and_asked_about_at_a_terminal() {
     terminal.read_until(Some(&format!("{erasing_one}\r\nNothing was changed.")));
     for (command, preview) in [(&erase_patient[..], &erasing_one), (&close, &closing)] {
         let mut terminal = at_terminal(&app, command);
-        terminal.answer("Go on? [y/N] ", "\n");
+        terminal.answer("Continue? [y/N] ", "\n");
         assert!(terminal.seen.replace('\r', "").starts_with(preview), "{}", terminal.seen);
         assert_eq!((terminal.complaint().as_str(), kept()), ("intake: nothing was changed", (1, 1)));
     }
     let mut terminal = at_terminal(&app, &close);
-    terminal.answer("Go on? [y/N] ", "y\n");
+    terminal.answer("Continue? [y/N] ", "y\n");
     terminal.read_until(Some("Closed: "));
     assert_eq!(kept(), (1, 0));
     let invited = refused(&app, &["member", "invite", "--organisation", &id, "--email", "bob@clinic.example"]);
     assert!(invited.contains(&format!("the organisation {id} is closed")), "{invited}");
 
     let mut terminal = at_terminal(&app, &erase);
-    terminal.answer("Go on? [y/N] ", "no\n");
+    terminal.answer("Continue? [y/N] ", "no\n");
     assert!(terminal.seen.contains(&erasing), "{}", terminal.seen);
     assert_eq!((terminal.complaint().as_str(), kept()), ("intake: nothing was changed", (1, 0)));
     let mut terminal = at_terminal(&app, &[&erase[..], &["--yes"]].concat());

@@ -137,7 +137,7 @@ fn the_file_holds_all_that_fits_and_nothing_that_a_spreadsheet_would_run() {
     assert_eq!(text.matches("\"'=HYPERLINK(").count(), 2_500);
     assert_eq!(text.matches("\r\n").count(), 1 + 2_501);
     assert!(!text.contains("\"=") && !text.contains("member_joined"));
-    assert!(text.contains("\"key_created 2499\"") && !text.contains("There are older entries"));
+    assert!(text.contains("\"key_created 2499\"") && !text.contains("This file stops at"));
     let foreign = eve.get("/settings/activity.csv").text();
     assert!(foreign.contains("eve@elsewhere.example") && !foreign.contains("HYPERLINK"));
     let empty = ada.get("/settings/activity.csv?person=nobody").text();
@@ -147,7 +147,7 @@ fn the_file_holds_all_that_fits_and_nothing_that_a_spreadsheet_would_run() {
     add(&app, "2025-02-01", "key_created", "Grace", 7_500);
     let full = ada.get("/settings/activity.csv?kind=keys").text();
     assert_eq!(full.matches("\r\n").count(), 1 + 10_000 + 1);
-    assert!(full.contains("\"There are older entries: a file holds 10,000. Choose fewer days to get them.\""));
+    assert!(full.contains("\"This file stops at 10,000 entries. Choose fewer days to get the older ones.\""));
     assert!(ada.get("/settings/activity").text().contains("(newest 10,000)"));
     let fewer = ada.get("/settings/activity.csv?kind=keys&until=2025-02-15").text();
     assert_eq!(fewer.matches("\r\n").count(), 1 + 7_500);
@@ -294,13 +294,13 @@ fn a_search_looks_at_ten_thousand_entries_and_goes_on_from_there() {
     let page = loop {
         let page = ada.get(&path).text();
         pages += 1;
-        let Some((_, rest)) = page.split_once("looked at 10,000 entries. <a href=\"") else { break page };
+        let Some((_, rest)) = page.split_once("Searched 10,000 entries. <a href=\"") else { break page };
         assert!(!page.contains("the oldest key"));
         path = rest.split('"').next().unwrap().replace("&#38;", "&");
     };
     assert!(pages == 3 && page.contains("the oldest key"), "{pages}: {page}");
     let newest = ada.get("/settings/activity?kind=keys").text();
-    assert!(!newest.contains("looked at 10,000 entries") && newest.contains(">Older<"), "enough was found");
+    assert!(!newest.contains("Searched 10,000 entries") && newest.contains(">Older<"), "enough was found");
     let file = ada.get("/settings/activity.csv?person=oldest").text();
     assert!(file.contains("the oldest key") && file.lines().count() == 2, "a file is complete: {file}");
 }

@@ -266,7 +266,7 @@ fn members_hear_by_mail_what_is_done_to_their_account() {
     let at_the_old_one = [
         "New sign-in to your account",
         "Your password was changed",
-        "Your email address is to be changed",
+        "Someone asked to change your email address",
         "Your email address was changed",
     ];
     let at_the_new_one = ["Confirm your email address", "Your email address was changed"];
@@ -331,11 +331,7 @@ fn a_guest_who_proved_an_address_with_an_account_has_to_type_its_password() {
     let form = format!("name=Mallory&{}", password_field("another long password"));
     let join = || crate::fixtures::post(&app.service.client(), &invitation, &[], &form);
     let wrong = join();
-    assert!(
-        wrong.status == 401 && wrong.text().contains("Type the password that you sign in with"),
-        "{}",
-        wrong.text()
-    );
+    assert!(wrong.status == 401 && wrong.text().contains("Enter its password"), "{}", wrong.text());
     wait_for("a record of the failure", || {
         app.database.count("audit_entries WHERE action = 'sign_in_failed' AND subject = 'ada@example.com'") == 1
     });
@@ -557,7 +553,7 @@ fn a_mail_server_that_is_away_keeps_nobody_waiting_and_gets_the_mail_later() {
     // The page does not wait for the mail, which nobody takes yet.
     let page = ada.post("/settings/members/invite", "email=grace%40example.com");
     assert_eq!(page.status, 200);
-    wait_for("a line in the log", || app.service.output().contains("a mail could not be sent; it is tried again"));
+    wait_for("a line in the log", || app.service.output().contains("an email could not be sent; it is tried again"));
     let Some(server) = MailServer::start_at(port) else { return };
     let mail = server.wait_for_mail("grace@example.com", "Invitation to Test Clinic");
     assert!(mail.contains("/invitations/"), "{mail}");

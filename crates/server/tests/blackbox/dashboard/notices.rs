@@ -54,7 +54,7 @@ fn every_change_ends_with_a_notice() {
     assert_notice(
         &ada,
         &ada.post("/settings/account/second-factor/turn-off", ""),
-        "Two-step sign-in had been changed before.",
+        "Two-step sign-in was already changed in another window.",
     );
     app.database.connect().batch_execute("UPDATE organisations SET second_factor_required = true").unwrap();
     app.database.connect().batch_execute(crate::dashboard::pages::PASSKEY_OF_EACH_MEMBER).unwrap();

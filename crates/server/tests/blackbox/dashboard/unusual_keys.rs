@@ -354,7 +354,7 @@ fn many_silent_keys_are_one_mail_that_arrives_when_the_mail_server_is_back() {
     }
     setup.look_after(&format!("smtp://127.0.0.1:{port}"), 1, 0);
     wait_for("a line in the log", || {
-        setup.app.service.output().contains("a mail could not be sent; it is tried again")
+        setup.app.service.output().contains("an email could not be sent; it is tried again")
     });
     let Some(server) = MailServer::start_at(port) else { return };
     let mail = server.wait_for_mail("ada@clinic.example", "23 API keys of Test Clinic have fallen silent");

@@ -170,7 +170,7 @@ fn a_member_confirms_by_signing_in_anew_and_with_a_second_factor_by_a_code_as_we
     assert!(half.header("location").unwrap().starts_with("/settings/confirm?"), "{}", half.text());
     assert_eq!(ann.get("/settings/account/recovery-codes").status, 303, "the code is missing");
     let page = ann.get(ask).text();
-    assert!(page.contains("Enter your code as well") && !page.contains("Your password"), "{page}");
+    assert!(page.contains("Now enter your code") && !page.contains("Your password"), "{page}");
     assert_eq!(ann.post("/settings/confirm", "code=000000").status, 422);
     let code = secret.code_at(edge::now());
     let confirmed = ann.post("/settings/confirm", &format!("code={code}"));
