@@ -57,7 +57,11 @@ pub(crate) async fn change(
 /// All zones that can be chosen, and the one that was chosen before, whatever it is called.
 fn groups(chosen: Zone) -> Vec<Group> {
     let mut zones = Zone::choices();
-    zones.extend([Zone::default(), chosen].into_iter().filter(|zone| !zones.contains(zone)).collect::<Vec<_>>());
+    for zone in [chosen, Zone::default()] {
+        if !zones.contains(&zone) {
+            zones.push(zone);
+        }
+    }
     let mut groups: Vec<Group> = Vec::new();
     for zone in zones {
         let name = match zone.name().split_once('/') {
