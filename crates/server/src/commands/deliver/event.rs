@@ -1,7 +1,5 @@
 //! Events: what happened to a patient, in the form that a target takes.
 
-use std::time::{Duration, Instant};
-
 use intake_domain::{Change, Erasure, PatientId, StoredPatient, timestamp};
 use intake_edge as edge;
 use serde_json::{Value, json};
@@ -9,17 +7,13 @@ use serde_json::{Value, json};
 use crate::export::fhir;
 use crate::export::jsonl::Returned;
 
-/// Time for which what was read of a patient is taken for true.
-const FRESH: Duration = Duration::from_secs(1);
-
 /// An event of one patient.
 #[derive(Debug)]
 pub(crate) struct Event {
     pub(crate) id: PatientId,
     pub(crate) is_erased: bool,
-    /// Empty where the id says everything.
+    /// Empty where the id says everything, and for a patient until the event is sent: it is read then.
     pub(crate) body: String,
-    read_at: Option<Instant>,
 }
 
 /// Form of events.
@@ -36,14 +30,14 @@ pub(crate) enum Form {
 }
 
 impl Event {
-    pub(crate) fn new(form: Form, change: &Change) -> anyhow::Result<Self> {
+    pub(crate) fn new(form: Form, change: &Change) -> Self {
         match change {
-            Change::Stored(patient) => Self::of_patient(form, patient),
-            Change::Erased(erasure) => Ok(Self::of_erasure(form, erasure)),
+            Change::Stored(patient) => Self { id: patient.id, is_erased: false, body: String::new() },
+            Change::Erased(erasure) => Self::of_erasure(form, erasure),
         }
     }
 
-    fn of_patient(form: Form, patient: &StoredPatient) -> anyhow::Result<Self> {
+    pub(crate) fn of_patient(form: Form, patient: &StoredPatient) -> anyhow::Result<Self> {
         let created = |data: Value| message("patient.created", &timestamp(patient.created_at), &data);
         let body = match form {
             Form::Message => created(serde_json::to_value(Returned(patient))?),
@@ -51,7 +45,7 @@ impl Event {
             Form::File => serde_json::to_string(&Returned(patient))?,
             Form::Fhir => unnamed(patient),
         };
-        Ok(Self { id: patient.id, is_erased: false, body, read_at: Some(Instant::now()) })
+        Ok(Self { id: patient.id, is_erased: false, body })
     }
 
     fn of_erasure(form: Form, erasure: &Erasure) -> Self {
@@ -62,24 +56,14 @@ impl Event {
             }
             Form::Fhir | Form::File => String::new(),
         };
-        Self { id: erasure.id, is_erased: true, body, read_at: None }
-    }
-
-    /// An event that is sent again, a patient once they were read again.
-    pub(crate) fn again(id: PatientId, is_erased: bool, body: String) -> Self {
-        Self { id, is_erased, body, read_at: None }
-    }
-
-    /// Returns whether the patient may have been erased since they were read.
-    pub(crate) fn is_stale(&self) -> bool {
-        !self.is_erased && self.read_at.is_none_or(|at| at.elapsed() > FRESH)
+        Self { id: erasure.id, is_erased: true, body }
     }
 
     /// An event about nobody, by which a receiver is tried.
     pub(crate) fn test() -> Self {
         let id = PatientId::new(edge::now(), edge::random());
         let body = message("test", &timestamp(edge::now()), &json!({}));
-        Self { id, is_erased: false, body, read_at: None }
+        Self { id, is_erased: false, body }
     }
 
     /// The same each time that the event is sent.

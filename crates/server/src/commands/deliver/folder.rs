@@ -19,6 +19,8 @@ use crate::export::unfinished_file::{read_if_there, replace, unfinished};
 const REFUSED: &str = "refused";
 const AGAIN: &str = "again";
 const STATUS: &str = "status.json";
+/// Events that are read at a time from those to be sent again.
+const AGAIN_MAX: usize = 500;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The folder of a delivery.
@@ -40,7 +42,7 @@ pub(crate) struct Status {
     pub(crate) fault: Option<String>,
 }
 
-/// An event that the target refused, without what the patient has sent.
+/// An event that the target did not take, without what the patient has sent.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Letter {
@@ -55,7 +57,7 @@ struct Letter {
 
 impl Letter {
     fn event(self) -> anyhow::Result<Event> {
-        Ok(Event::again(self.id.parse()?, self.is_erased, self.body))
+        Ok(Event { id: self.id.parse()?, is_erased: self.is_erased, body: self.body })
     }
 }
 
@@ -115,16 +117,31 @@ impl Folder {
         write(&self.part(STATUS), status)
     }
 
-    pub(crate) fn refuse(&self, event: Event, reason: String) -> anyhow::Result<()> {
-        let path = self.letter(REFUSED, event.id, event.is_erased);
-        let body = if event.is_erased { event.body } else { String::new() };
+    /// Keeps an event for the operator.
+    pub(crate) fn refuse(&self, event: &Event, reason: String) -> anyhow::Result<()> {
+        self.write_letter(REFUSED, event, reason)?;
+        self.settle(event)
+    }
+
+    /// Keeps an event that failed, until it is settled.
+    pub(crate) fn keep(&self, event: &Event, reason: String) -> anyhow::Result<()> {
+        self.write_letter(AGAIN, event, reason)
+    }
+
+    fn write_letter(&self, part: &str, event: &Event, reason: String) -> anyhow::Result<()> {
+        let body = if event.is_erased { event.body.clone() } else { String::new() };
         let (id, at) = (event.id.to_string(), timestamp(edge::now()));
-        write(&path, &Letter { id, is_erased: event.is_erased, body, reason, at })
+        write(&self.letter(part, event), &Letter { id, is_erased: event.is_erased, body, reason, at })
     }
 
     /// Number of events that were refused.
     pub(crate) fn refused(&self) -> anyhow::Result<usize> {
         Ok(names(&self.part(REFUSED))?.len())
+    }
+
+    /// Number of events that failed, and are tried again.
+    pub(crate) fn waiting(&self) -> anyhow::Result<usize> {
+        Ok(names(&self.part(AGAIN))?.len())
     }
 
     /// Has every event that was refused sent again; returns how many these are.
@@ -137,30 +154,32 @@ impl Folder {
         Ok(names.len())
     }
 
-    /// Events that are to be sent again.
-    pub(crate) fn again(&self) -> anyhow::Result<Vec<Event>> {
-        let paths = names(&self.part(AGAIN))?.into_iter().map(|name| self.part(AGAIN).join(name));
-        let letters = paths.filter_map(|path| read::<Letter>(&path).transpose());
-        letters.map(|letter| letter?.event()).collect()
+    /// Events that failed or that an operator has sent again, of those patients who are wanted.
+    pub(crate) fn again(&self, is_wanted: impl Fn(PatientId) -> bool) -> anyhow::Result<Vec<Event>> {
+        let id = |name: &str| name.split('.').next().and_then(|id| id.parse().ok());
+        let names = names(&self.part(AGAIN))?.into_iter().filter(|name| id(name).is_some_and(&is_wanted));
+        let letters = names.filter_map(|name| read::<Letter>(&self.part(AGAIN).join(name)).transpose());
+        letters.take(AGAIN_MAX).map(|letter| letter?.event()).collect()
     }
 
-    pub(crate) fn sent_again(&self, id: PatientId, is_erased: bool) -> anyhow::Result<()> {
-        remove(&self.letter(AGAIN, id, is_erased))
+    /// Forgets an event that failed before.
+    pub(crate) fn settle(&self, event: &Event) -> anyhow::Result<()> {
+        remove(&self.letter(AGAIN, event))
     }
 
     /// Removes what is kept of a patient.
     pub(crate) fn forget(&self, id: PatientId) -> anyhow::Result<()> {
         for part in [AGAIN, REFUSED] {
-            let path = self.letter(part, id, false);
+            let path = self.letter(part, &Event { id, is_erased: false, body: String::new() });
             remove(&unfinished(&path))?;
             remove(&path)?;
         }
         Ok(())
     }
 
-    fn letter(&self, part: &str, id: PatientId, is_erased: bool) -> PathBuf {
-        let kind = if is_erased { ".erased" } else { "" };
-        self.part(part).join(format!("{id}{kind}.json"))
+    fn letter(&self, part: &str, event: &Event) -> PathBuf {
+        let kind = if event.is_erased { ".erased" } else { "" };
+        self.part(part).join(format!("{}{kind}.json", event.id))
     }
 }
 

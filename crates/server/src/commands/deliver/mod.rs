@@ -1,10 +1,15 @@
 //! `intake deliver`: gives each patient and each erasure of an organisation to a target, at least once and in the order
 //! of each patient. The token of the feed is kept when the target has taken everything before it.
 
+mod capabilities;
 mod event;
 mod folder;
+mod lock;
 mod monitor;
+mod pauses;
+mod queue;
 mod register;
+mod secrets;
 mod target;
 mod window;
 mod workers;
@@ -19,9 +24,11 @@ use intake_edge as edge;
 use serde::Serialize;
 
 use crate::commands::deliver::folder::{Folder, Status};
+use crate::commands::deliver::pauses::PAUSES;
 use crate::commands::deliver::register::Register;
-use crate::commands::deliver::target::{Secrets, Target};
-use crate::commands::deliver::workers::{PAUSES, Stopped, Workers};
+use crate::commands::deliver::secrets::SecretFiles;
+use crate::commands::deliver::target::Target;
+use crate::commands::deliver::workers::{Stopped, Workers};
 use crate::commands::output::{print, print_result};
 use crate::export::Stop;
 use crate::export::reading::{Reading, Receiver};
@@ -49,7 +56,7 @@ pub(crate) fn run(arguments: &DeliverArguments, configuration: &Configuration) -
 fn open(arguments: &TargetArguments, is_thin: bool) -> anyhow::Result<Target> {
     let address = arguments.to.as_deref().context("--to is missing")?;
     let address = address.parse().map_err(|why: String| anyhow!("--to: {why}"))?;
-    let secrets = Secrets::read(arguments.secrets.as_deref(), arguments.headers.as_deref())?;
+    let secrets = SecretFiles::open(arguments.secrets.as_deref(), arguments.headers.as_deref())?;
     Target::new(address, is_thin, secrets, Duration::from_secs(arguments.timeout.into()))
 }
 
@@ -84,6 +91,7 @@ fn deliver(arguments: &DeliverArguments, configuration: &Configuration) -> anyho
     let reading = Reading::open(configuration, scope, (since, state), Some(stop), delivery);
     stopped(reading.and_then(|mut reading| {
         let token = reading.run(true)?;
+        reading.receiver.note(false)?;
         reading.keep(token)
     }))
 }
@@ -113,9 +121,10 @@ impl Delivery {
         } else if self.written_at.is_some_and(|at| at.elapsed() < STATUS_INTERVAL) {
             return Ok(());
         }
+        self.workers.take_kept()?;
         self.status.fault = fault;
         (self.status.delivered, self.status.erased) = (shared.delivered(), shared.erased());
-        if is_up_to_date {
+        if is_up_to_date && shared.folder.waiting()? == 0 {
             let now = edge::now();
             shared.note_up_to_date(now);
             self.status.up_to_date_at = Some(timestamp(now));
@@ -128,7 +137,7 @@ impl Delivery {
     }
 
     fn finish(&mut self) -> anyhow::Result<()> {
-        while !self.workers.is_done()? {
+        while !self.workers.is_settled()? {
             self.note(false)?;
         }
         Ok(())
@@ -142,7 +151,10 @@ impl Receiver for Delivery {
     }
 
     fn write(&mut self, change: &Change) -> anyhow::Result<()> {
-        self.workers.write(change)?;
+        while !self.workers.has_room()? {
+            self.note(false)?;
+        }
+        self.workers.write(change);
         self.note(false)
     }
 
@@ -157,14 +169,8 @@ impl Receiver for Delivery {
         true
     }
 
-    /// Sends again what an operator has asked for.
     fn idle(&mut self) -> anyhow::Result<()> {
-        let again = self.workers.shared().folder.again()?;
-        let sent: Vec<_> = again.iter().map(|event| (event.id, event.is_erased)).collect();
-        again.into_iter().try_for_each(|event| self.workers.take(event))?;
         self.finish()?;
-        let folder = &self.workers.shared().folder;
-        sent.into_iter().try_for_each(|(id, is_erased)| folder.sent_again(id, is_erased))?;
         self.note(true)
     }
 
@@ -180,19 +186,22 @@ struct Shown<'a> {
     #[serde(flatten)]
     status: &'a Status,
     is_running: bool,
+    /// Events that failed, and are tried again.
+    waiting: usize,
     refused: usize,
 }
 
 /// Prints the state; fails where an operator has to act.
 fn print_status(folder: &Folder, output: &Output) -> anyhow::Result<()> {
     let status = folder.status()?.context("nothing was delivered yet")?;
-    let (is_running, refused) = (folder.is_locked()?, folder.refused()?);
+    let (is_running, waiting, refused) = (folder.is_locked()?, folder.waiting()?, folder.refused()?);
     let Status { to, up_to_date_at, delivered, erased, fault } = &status;
     let (up_to_date, why) = (up_to_date_at.as_deref().unwrap_or("never"), fault.as_deref().unwrap_or("none"));
     let text = format!(
-        "{to}\n  up to date: {up_to_date}\n  patients: {delivered}, erasures: {erased}\n  refused: {refused}\n  fault: {why}"
+        "{to}\n  up to date: {up_to_date}\n  patients: {delivered}, erasures: {erased}\n  to be tried again: {waiting}\n  \
+         refused: {refused}\n  fault: {why}"
     );
-    let shown = serde_json::to_value(Shown { status: &status, is_running, refused })?;
+    let shown = serde_json::to_value(Shown { status: &status, is_running, waiting, refused })?;
     print_result(output, &shown, &text)?;
     match (is_running, &status.fault, refused) {
         (false, ..) => bail!("no delivery runs"),

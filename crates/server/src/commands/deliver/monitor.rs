@@ -50,6 +50,9 @@ async fn metrics(shared: web::Data<Shared>) -> HttpResponse {
     taken.sample(&[("kind", "erasure")], shared.erased());
     let help = "When the target had taken all that there was, or the delivery began, in seconds since 1970.";
     text.gauge("intake_deliver_up_to_date_seconds", help, shared.up_to_date_at());
+    if let Ok(waiting) = shared.folder.waiting() {
+        text.gauge("intake_deliver_waiting", "Events that failed and are tried again.", waiting);
+    }
     if let Ok(refused) = shared.folder.refused() {
         text.gauge("intake_deliver_refused", "Events that the target refused, and nobody had sent again.", refused);
     }

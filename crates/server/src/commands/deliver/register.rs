@@ -1,25 +1,51 @@
 //! Patients as they are in the register now.
 
+use std::collections::HashMap;
+use std::mem::take;
+use std::sync::Mutex;
+
 use intake_domain::{FeedError, FeedScope, Mark, PatientFeed as _, PatientId, Selection, Span, StoredPatient};
 use intake_infra::PostgresPatientFeed;
 
-/// The register, read over a connection of its own.
+use crate::commands::deliver::lock::lock;
+
+/// The register, read over a connection of its own. Who asks while another reads is answered by the next reading.
 pub(crate) struct Register {
-    feed: PostgresPatientFeed,
     scope: FeedScope,
+    asked: Mutex<Vec<PatientId>>,
+    reading: Mutex<Reading>,
+}
+
+struct Reading {
+    feed: PostgresPatientFeed,
+    /// Answers that were not fetched.
+    found: HashMap<PatientId, Option<StoredPatient>>,
 }
 
 impl Register {
     pub(crate) fn new(feed: PostgresPatientFeed, scope: FeedScope) -> Self {
-        Self { feed, scope }
+        let reading = Reading { feed, found: HashMap::new() };
+        Self { scope, asked: Mutex::default(), reading: Mutex::new(reading) }
     }
 
-    /// None: there is no such patient.
-    pub(crate) fn patient(&mut self, id: PatientId) -> Result<Option<StoredPatient>, FeedError> {
-        // A patient who is read by id needs no span.
+    /// None: there is no such patient. Each patient is asked for by one caller at a time.
+    pub(crate) fn patient(&self, id: PatientId) -> Result<Option<StoredPatient>, FeedError> {
+        lock(&self.asked).push(id);
+        let mut reading = lock(&self.reading);
+        if let Some(found) = reading.found.remove(&id) {
+            return Ok(found);
+        }
+        let mut ids = take(&mut *lock(&self.asked));
+        // The reading that was to answer may have failed.
+        ids.push(id);
+        ids.sort_unstable();
+        ids.dedup();
+        // Patients who are read by id need no span.
         let mark = Mark { token: None, next: 0, running: Vec::new() };
         let span = Span { since: mark.clone(), until: mark };
-        let page = self.feed.patients(&self.scope, &span, &Selection::These(vec![id]), None)?;
-        Ok(page.items.into_iter().next())
+        let page = reading.feed.patients(&self.scope, &span, &Selection::These(ids.clone()), None)?;
+        reading.found.extend(ids.into_iter().map(|id| (id, None)));
+        reading.found.extend(page.items.into_iter().map(|patient| (patient.id, Some(patient))));
+        Ok(reading.found.remove(&id).flatten())
     }
 }

@@ -7,20 +7,24 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use anyhow::{bail, ensure};
 use intake_edge as edge;
 use intake_infra::client_tls;
-use ring::hmac;
-use ureq::Agent;
-use ureq::http::{HeaderName, HeaderValue, Method, Request, Uri};
+use ureq::http::request::Builder;
+use ureq::http::{Request, Response, Uri};
+use ureq::{Agent, Body};
 
+use crate::commands::deliver::capabilities::{assert_found_none, missing};
 use crate::commands::deliver::event::{Event, Form};
+use crate::commands::deliver::secrets::SecretFiles;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Read of an answer: what breaks off before that is none.
 const ANSWER_MAX: u64 = 64 * 1024;
+/// Read of what a FHIR server says about itself: a statement about all resources has some megabytes.
+const STATEMENT_MAX: u64 = 16 * 1024 * 1024;
+/// Pause of all events after the status 429 without a time.
+const BUSY_PAUSE: Duration = Duration::from_secs(1);
 /// Statuses that say that this event is wrong, and not the address, the key or the moment.
 const REFUSALS: [u16; 5] = [400, 412, 413, 415, 422];
 
@@ -33,19 +37,11 @@ pub(crate) enum Address {
     Folder(PathBuf),
 }
 
-/// Secrets of a target.
-#[derive(Default)]
-pub(crate) struct Secrets {
-    /// Each signs every message.
-    signing: Vec<hmac::Key>,
-    headers: Vec<(HeaderName, HeaderValue)>,
-}
-
 /// A target that events are delivered to.
 pub(crate) struct Target {
     address: Address,
     form: Form,
-    secrets: Secrets,
+    secrets: SecretFiles,
     agent: Agent,
 }
 
@@ -56,11 +52,16 @@ struct Answer {
 }
 
 /// Reason why an event was not taken. It holds no value of a patient.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// It can be taken later, and not before this pause if the target names one.
+    #[error("{0}")]
     Later(String, Option<Duration>),
+    /// The target asks for fewer events for this time.
+    #[error("{0}")]
+    Busy(String, Duration),
     /// It will never be taken.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -90,39 +91,14 @@ impl FromStr for Address {
     }
 }
 
-impl Secrets {
-    /// Reads the keys that sign, one in each line, and headers, one in each line.
-    pub(crate) fn read(signing: Option<&Path>, headers: Option<&Path>) -> anyhow::Result<Self> {
-        let lines = |path: Option<&Path>| -> anyhow::Result<Vec<String>> {
-            let Some(path) = path else { return Ok(Vec::new()) };
-            let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-            let lines: Vec<_> =
-                text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
-            ensure!(!lines.is_empty(), "{} is empty", path.display());
-            Ok(lines)
-        };
-        let key = |line: String| {
-            let secret = line.strip_prefix("whsec_").and_then(|text| STANDARD.decode(text).ok());
-            let secret = secret.filter(|secret| secret.len() >= 24);
-            let secret = secret.context("--secrets: a line must be whsec_ and at least 24 bytes in base64")?;
-            Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret))
-        };
-        let header = |line: String| {
-            let parts = line.split_once(':').and_then(|(name, value)| {
-                Some((name.trim().parse::<HeaderName>().ok()?, value.trim().parse::<HeaderValue>().ok()?))
-            });
-            parts.context("--headers: a line must be NAME: VALUE")
-        };
-        Ok(Self {
-            signing: lines(signing)?.into_iter().map(key).collect::<anyhow::Result<_>>()?,
-            headers: lines(headers)?.into_iter().map(header).collect::<anyhow::Result<_>>()?,
-        })
-    }
-}
-
 impl Target {
     /// A target that has this long for an answer, however slowly it comes.
-    pub(crate) fn new(address: Address, is_thin: bool, secrets: Secrets, timeout: Duration) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        address: Address,
+        is_thin: bool,
+        secrets: SecretFiles,
+        timeout: Duration,
+    ) -> anyhow::Result<Self> {
         let form = match &address {
             Address::Webhook(_) if is_thin => Form::ThinMessage,
             _ if is_thin => bail!("--thin: only a webhook can ask for the rest"),
@@ -131,7 +107,7 @@ impl Target {
             Address::Folder(_) => Form::File,
         };
         let is_webhook = matches!(address, Address::Webhook(_));
-        ensure!(is_webhook || secrets.signing.is_empty(), "--secrets: only messages of a webhook are signed");
+        ensure!(is_webhook || !secrets.signs(), "--secrets: only messages of a webhook are signed");
         if let Address::Folder(folder) = &address {
             ensure!(folder.is_dir(), "--to: {} is not a folder", folder.display());
         }
@@ -160,83 +136,94 @@ impl Target {
         match &self.address {
             Address::Webhook(url) => self.post(url, event).and_then(|answer| judged(&answer, false)),
             Address::Fhir(base) => {
-                let identifier = format!("urn%3Aietf%3Arfc%3A3986%7Curn%3Auuid%3A{}", event.id);
-                let url = format!("{base}/Patient?identifier={identifier}");
-                let method = if event.is_erased { Method::DELETE } else { Method::PUT };
-                let answer = self.send(method, &url, "application/fhir+json", &[], &event.body)?;
+                let url = searched(base, event);
+                let request = if event.is_erased {
+                    Request::delete(url)
+                } else {
+                    Request::put(url).header("content-type", "application/fhir+json")
+                };
+                let answer = self.send(request, &event.body)?;
                 judged(&answer, event.is_erased)
             }
             Address::Folder(folder) => keep(folder, event).map_err(|error| later(error.to_string())),
         }
     }
 
-    /// Tries the target with an event about nobody; returns what it answered.
+    /// Tries the target with an event about nobody; returns what was found.
     pub(crate) fn try_out(&self) -> anyhow::Result<String> {
         let event = Event::test();
-        let answered = match &self.address {
-            Address::Webhook(url) => self.post(url, &event),
-            Address::Fhir(base) => {
-                self.send(Method::GET, &format!("{base}/metadata"), "application/fhir+json", &[], "")
-            }
+        match &self.address {
+            Address::Webhook(url) => match self.post(url, &event)?.status {
+                status @ 200..300 => Ok(format!("the target answered {status}")),
+                status => bail!("the target answered {status}"),
+            },
+            Address::Fhir(base) => self.try_fhir(base, &event),
             Address::Folder(folder) => {
                 keep(folder, &event)?;
-                keep(folder, &Event::again(event.id, true, String::new()))?;
-                return Ok("a file was written and removed".to_owned());
+                keep(folder, &Event { is_erased: true, ..event })?;
+                Ok("a file was written and removed".to_owned())
             }
-        };
-        match answered {
-            Ok(Answer { status: status @ 200..300, .. }) => Ok(format!("the target answered {status}")),
-            Ok(Answer { status, .. }) => bail!("the target answered {status}"),
-            Err(Fault::Later(why, _) | Fault::Refused(why)) => bail!(why),
         }
+    }
+
+    /// Asks a FHIR server for what it offers, and searches as a conditional update does.
+    fn try_fhir(&self, base: &str, nobody: &Event) -> anyhow::Result<String> {
+        let missing = missing(&self.get(&format!("{base}/metadata"))?)?;
+        ensure!(
+            missing.is_empty(),
+            "the server does not offer, by its CapabilityStatement (/metadata): {}",
+            missing.join("; ")
+        );
+        assert_found_none(&self.get(&searched(base, nobody))?)?;
+        Ok("the server offers what a delivery needs, and a search by identifier works\n\
+            not checked, because nothing was written: the right to update and delete, and rules of the server's own"
+            .to_owned())
+    }
+
+    fn get(&self, url: &str) -> anyhow::Result<Vec<u8>> {
+        let mut answer = self.request(Request::get(url), "")?;
+        let status = answer.status();
+        ensure!(status.is_success(), "the target answered {} to GET {url}", status.as_u16());
+        let mut body = Vec::new();
+        answer.body_mut().as_reader().take(STATEMENT_MAX).read_to_end(&mut body)?;
+        Ok(body)
     }
 
     /// Posts a message with the headers of Standard Webhooks.
     fn post(&self, url: &str, event: &Event) -> Result<Answer, Fault> {
         let (name, seconds) = (event.name(), edge::now().unix_timestamp());
-        let signed = format!("{name}.{seconds}.{}", event.body);
-        let signatures: Vec<_> = self.secrets.signing.iter().map(|key| signature(key, &signed)).collect();
-        let mut headers = vec![("webhook-id", name), ("webhook-timestamp", seconds.to_string())];
-        if !signatures.is_empty() {
-            headers.push(("webhook-signature", signatures.join(" ")));
-        }
-        self.send(Method::POST, url, "application/json", &headers, &event.body)
+        let signatures = self.secrets.current().signatures(&format!("{name}.{seconds}.{}", event.body));
+        let request = Request::post(url).header("content-type", "application/json");
+        let request = request.header("webhook-id", name).header("webhook-timestamp", seconds);
+        let request =
+            signatures.into_iter().fold(request, |all, signatures| all.header("webhook-signature", signatures));
+        self.send(request, &event.body)
     }
 
-    fn send(
-        &self,
-        method: Method,
-        url: &str,
-        kind: &str,
-        headers: &[(&str, String)],
-        body: &str,
-    ) -> Result<Answer, Fault> {
-        let mut request = Request::builder().method(method).uri(url);
-        if !body.is_empty() {
-            request = request.header("content-type", kind);
-        }
-        for (name, value) in headers {
-            request = request.header(*name, value);
-        }
-        for (name, value) in &self.secrets.headers {
-            request = request.header(name, value);
-        }
-        let request = request.body(body).map_err(|error| later(error.to_string()))?;
-        let mut answer = self.agent.run(request).map_err(|error| later(format!("no answer: {error}")))?;
+    fn send(&self, request: Builder, body: &str) -> Result<Answer, Fault> {
+        let mut answer = self.request(request, body)?;
         let after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         // What it says may be about a patient, and is nobody's business.
         let body = &mut answer.body_mut().as_reader().take(ANSWER_MAX);
         io::copy(body, &mut io::sink()).map_err(|error| later(format!("the answer broke off: {error}")))?;
         Ok(Answer { status: answer.status().as_u16(), retry_after: after.map(Duration::from_secs) })
     }
+
+    fn request(&self, request: Builder, body: &str) -> Result<Response<Body>, Fault> {
+        let secrets = self.secrets.current();
+        let request = secrets.headers.iter().fold(request, |all, (name, value)| all.header(name, value));
+        let request = request.body(body).map_err(|error| later(error.to_string()))?;
+        self.agent.run(request).map_err(|error| later(format!("no answer: {error}")))
+    }
+}
+
+/// Address of a patient by their identifier, which no server gives again.
+fn searched(base: &str, event: &Event) -> String {
+    format!("{base}/Patient?identifier=urn%3Aietf%3Arfc%3A3986%7Curn%3Auuid%3A{}", event.id)
 }
 
 fn later(why: String) -> Fault {
     Fault::Later(why, None)
-}
-
-fn signature(key: &hmac::Key, signed: &str) -> String {
-    format!("v1,{}", STANDARD.encode(hmac::sign(key, signed.as_bytes())))
 }
 
 /// A patient who is not there is as good as erased.
@@ -246,6 +233,10 @@ fn judged(answer: &Answer, may_be_absent: bool) -> Result<(), Fault> {
         200..300 => Ok(()),
         404 | 410 if may_be_absent => Ok(()),
         _ if REFUSALS.contains(&status) => Err(Fault::Refused(format!("the target answered {status}"))),
+        429 => {
+            let pause = answer.retry_after.unwrap_or(BUSY_PAUSE);
+            Err(Fault::Busy(format!("the target answered {status}"), pause))
+        }
         _ => Err(Fault::Later(format!("the target answered {status}"), answer.retry_after)),
     }
 }

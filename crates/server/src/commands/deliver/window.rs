@@ -1,39 +1,35 @@
 //! How far a span is settled, although its patients are not settled in their order.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use intake_domain::PatientId;
 
-/// The patients of a span who were handed out, in the order of their ids, from the first on that is still open.
+/// The patients of a span who were handed out, in the order of their ids, and are still open.
 #[derive(Default)]
 pub(crate) struct Window {
-    handed: VecDeque<(PatientId, bool)>,
-    /// The last patient before them.
-    after: Option<PatientId>,
+    /// Each with the patient who was handed out before.
+    open: BTreeMap<PatientId, Option<PatientId>>,
+    /// The last patient who was handed out.
+    last: Option<PatientId>,
 }
 
 impl Window {
     /// A span that begins after this patient.
     pub(crate) fn after(after: Option<PatientId>) -> Self {
-        Self { after, ..Self::default() }
+        Self { last: after, ..Self::default() }
     }
 
     /// The last patient up to whom everybody is settled.
     pub(crate) fn settled_up_to(&self) -> Option<PatientId> {
-        self.after
+        self.open.first_key_value().map_or(self.last, |(_, before)| *before)
     }
 
     pub(crate) fn open(&mut self, id: PatientId) {
-        self.handed.push_back((id, false));
+        self.open.insert(id, self.last.replace(id));
     }
 
     pub(crate) fn settle(&mut self, id: PatientId) {
-        if let Some((_, is_done)) = self.handed.iter_mut().find(|(handed, _)| *handed == id) {
-            *is_done = true;
-        }
-        while let Some((done, _)) = self.handed.pop_front_if(|(_, is_done)| *is_done) {
-            self.after = Some(done);
-        }
+        self.open.remove(&id);
     }
 }
 

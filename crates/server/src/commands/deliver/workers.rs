@@ -1,34 +1,33 @@
-//! Several deliveries at a time. All events of a patient go through one worker, in their order.
+//! Several deliveries at a time. An event that fails is kept in the folder and tried again later, and the feed
+//! continues without it. Each patient is read right before they are sent, so that no erased patient is.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::bail;
 use intake_domain::{Change, FeedError, PatientId, StoreError, StoredPatient};
 use intake_edge as edge;
 use time::OffsetDateTime;
 
 use crate::commands::deliver::event::Event;
 use crate::commands::deliver::folder::{Folder, Status};
+use crate::commands::deliver::lock::lock;
+use crate::commands::deliver::pauses::{ASKED_PAUSE_MAX, pause_after};
+use crate::commands::deliver::queue::{Queue, Task};
 use crate::commands::deliver::register::Register;
 use crate::commands::deliver::target::{Fault, Target};
 use crate::commands::deliver::window::Window;
 use crate::export::Stop;
 
-/// Events that wait for a worker.
-const QUEUE_MAX: usize = 64;
-/// Between two looks if a worker takes something again.
-const FULL_INTERVAL: Duration = Duration::from_millis(20);
-/// Shortest and longest pause between two attempts.
-pub(crate) const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
-/// Longest pause that a target may ask for.
-const ASKED_PAUSE_MAX: Duration = Duration::from_secs(10 * 60);
-/// Attempts after which an event is refused, if others were taken meanwhile: some eight minutes.
-const ATTEMPTS_MAX: u32 = 15;
+/// Between two looks if there is room, or everything is settled.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+/// Failures while others were taken, after which an event is refused: some eight minutes.
+const OWN_FAILURES_MAX: u32 = 15;
+/// Failures in a row after which the target is reported to take nothing.
+const FAULT_MIN: u32 = 3;
+/// Failures in a row, and events that failed, from which on the target counts as away and is asked less often.
+const AWAY_MIN: u32 = 8;
 
 /// The delivery was asked to stop. What was not taken is delivered by the next run.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +35,6 @@ const ATTEMPTS_MAX: u32 = 15;
 pub(crate) struct Stopped;
 
 pub(crate) struct Workers {
-    queues: Vec<SyncSender<Event>>,
     shared: Arc<Shared>,
 }
 
@@ -46,17 +44,25 @@ pub(crate) struct Shared {
     pub(crate) folder: Folder,
     stop: Stop,
     pauses: [Duration; 2],
-    /// Reads a patient again who may have been erased while they waited.
-    register: Mutex<Register>,
+    register: Register,
+    queue: Queue,
     window: Mutex<Window>,
-    /// Events that are neither taken nor refused.
-    open: AtomicU64,
+    /// Failures since the target took something.
+    failures: AtomicU32,
     delivered: AtomicU64,
     erased: AtomicU64,
     up_to_date_at: AtomicI64,
     fault: Mutex<Option<String>>,
     /// Reason why the folder cannot be written.
     failure: Mutex<Option<anyhow::Error>>,
+}
+
+/// Result of an attempt.
+enum Outcome {
+    /// The event was taken or refused, or the patient is erased.
+    Settled,
+    /// Reason, and time of the next attempt.
+    Failed(String, Instant),
 }
 
 impl Workers {
@@ -75,22 +81,21 @@ impl Workers {
             folder,
             stop,
             pauses,
-            register: Mutex::new(register),
+            register,
+            queue: Queue::new(count.into()),
             window: Mutex::default(),
-            open: AtomicU64::new(0),
+            failures: AtomicU32::new(0),
             delivered: AtomicU64::new(before.delivered),
             erased: AtomicU64::new(before.erased),
             up_to_date_at: AtomicI64::new(edge::now().unix_timestamp()),
             fault: Mutex::new(None),
             failure: Mutex::new(None),
         });
-        let start = |number| {
-            let (queue, events) = sync_channel(QUEUE_MAX);
+        for number in 0..count {
             let shared = Arc::clone(&shared);
-            thread::Builder::new().name(format!("deliver-{number}")).spawn(move || shared.work(&events))?;
-            Ok(queue)
-        };
-        Ok(Self { queues: (0..count).map(start).collect::<anyhow::Result<_>>()?, shared })
+            thread::Builder::new().name(format!("deliver-{number}")).spawn(move || shared.work())?;
+        }
+        Ok(Self { shared })
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -102,42 +107,44 @@ impl Workers {
         *lock(&self.shared.window) = Window::after(after);
     }
 
-    /// Hands the next change of the span to its worker.
-    pub(crate) fn write(&self, change: &Change) -> anyhow::Result<()> {
-        let event = Event::new(self.shared.target.form(), change)?;
+    /// Hands the next change of the span to the workers. Only after [`Self::has_room`].
+    pub(crate) fn write(&self, change: &Change) {
+        let event = Event::new(self.shared.target.form(), change);
         if !event.is_erased {
             lock(&self.shared.window).open(event.id);
         }
-        self.take(event)
+        self.shared.queue.push(event);
     }
 
-    /// Hands an event to its worker, and waits while that has enough.
-    pub(crate) fn take(&self, mut event: Event) -> anyhow::Result<()> {
-        let mut hasher = DefaultHasher::new();
-        event.id.hash(&mut hasher);
-        let place = usize::try_from(hasher.finish() % self.queues.len() as u64)?;
-        self.shared.open.fetch_add(1, Ordering::SeqCst);
-        while let Some(queue) = self.queues.get(place) {
-            match queue.try_send(event) {
-                Ok(()) => return Ok(()),
-                Err(TrySendError::Full(same)) => event = same,
-                Err(TrySendError::Disconnected(_)) => break,
-            }
-            self.shared.expect_work()?;
-            sleep(FULL_INTERVAL);
-        }
-        self.shared.expect_work()?;
-        bail!("a worker has ended")
+    /// Returns whether the workers can have another change; waits a moment where they cannot.
+    pub(crate) fn has_room(&self) -> anyhow::Result<bool> {
+        self.wait_unless(Queue::has_room)
     }
 
-    /// Returns whether every event is taken or refused; waits a moment where one is not.
-    pub(crate) fn is_done(&self) -> anyhow::Result<bool> {
-        self.shared.expect_work()?;
-        let is_done = self.shared.open.load(Ordering::SeqCst) == 0;
-        if !is_done {
-            sleep(Duration::from_millis(1));
+    /// Returns whether every change is taken, refused or kept; waits a moment where one is not.
+    pub(crate) fn is_settled(&self) -> anyhow::Result<bool> {
+        self.wait_unless(Queue::is_settled)
+    }
+
+    fn wait_unless(&self, is_so: impl Fn(&Queue) -> bool) -> anyhow::Result<bool> {
+        if let Some(failure) = lock(&self.shared.failure).take() {
+            return Err(failure);
         }
-        Ok(is_done)
+        if self.shared.stop.is_asked() {
+            return Err(Stopped.into());
+        }
+        let is_so = is_so(&self.shared.queue);
+        if !is_so {
+            sleep(LOOK_INTERVAL);
+        }
+        Ok(is_so)
+    }
+
+    /// Tries kept events again, those of an earlier run and those that an operator has asked for.
+    pub(crate) fn take_kept(&self) -> anyhow::Result<()> {
+        let queue = &self.shared.queue;
+        queue.add_kept(self.shared.folder.again(|id| queue.wants(id))?);
+        Ok(())
     }
 }
 
@@ -167,90 +174,123 @@ impl Shared {
         lock(&self.fault).clone()
     }
 
-    /// The patient of the span up to whom everybody is taken or refused.
+    /// The patient of the span up to whom everybody is taken, refused or kept.
     pub(crate) fn after(&self) -> Option<PatientId> {
         lock(&self.window).settled_up_to()
     }
 
-    fn expect_work(&self) -> anyhow::Result<()> {
-        if let Some(failure) = lock(&self.failure).take() {
-            return Err(failure);
-        }
-        if self.stop.is_asked() { Err(Stopped.into()) } else { Ok(()) }
-    }
-
-    fn work(&self, events: &Receiver<Event>) {
-        for event in events {
-            let id = event.id;
-            match self.deliver(event) {
-                Ok(()) => {
-                    lock(&self.window).settle(id);
-                    self.open.fetch_sub(1, Ordering::SeqCst)
+    fn work(&self) {
+        while let Some(task) = self.queue.next(&self.stop) {
+            if let Err(failure) = self.deliver(task) {
+                if !failure.is::<Stopped>() {
+                    *lock(&self.failure) = Some(failure);
                 }
-                Err(failure) => {
-                    if !failure.is::<Stopped>() {
-                        *lock(&self.failure) = Some(failure);
-                    }
-                    return;
-                }
-            };
+                return;
+            }
         }
     }
 
-    /// Returns when the event is taken or refused, or the patient is erased.
-    fn deliver(&self, mut event: Event) -> anyhow::Result<()> {
-        if event.is_erased {
+    /// Tries an event. When this has returned, the event is settled or kept.
+    fn deliver(&self, mut task: Task) -> anyhow::Result<()> {
+        let (id, is_of_window) = (task.event.id, !task.is_kept && !task.event.is_erased);
+        let failed = match self.attempt(&mut task)? {
+            Outcome::Settled => None,
+            Outcome::Failed(why, due) => Some((why, due)),
+        };
+        match &failed {
+            Some((why, _)) if !task.is_kept => self.folder.keep(&task.event, why.clone())?,
+            None if task.is_kept => self.folder.settle(&task.event)?,
+            _ => {}
+        }
+        if is_of_window {
+            lock(&self.window).settle(id);
+        }
+        match failed {
+            Some((_, due)) => self.put_back(Task { is_kept: true, due, ..task }),
+            None => self.queue.done(id),
+        }
+        Ok(())
+    }
+
+    fn attempt(&self, task: &mut Task) -> anyhow::Result<Outcome> {
+        let id = task.event.id;
+        let patient = if task.event.is_erased {
             // At once, whatever the target does: nothing of the patient stays here.
-            self.folder.forget(event.id)?;
+            self.folder.forget(id)?;
+            self.queue.forget(id);
+            None
+        } else {
+            // The erasure follows.
+            let Some(patient) = self.read(id)? else { return Ok(Outcome::Settled) };
+            Some(Event::of_patient(self.target.form(), &patient)?)
+        };
+        if task.failures == 0 {
+            task.taken_before = self.taken();
         }
-        let taken = || self.delivered() + self.erased();
-        let [first_pause, pause_max] = self.pauses;
-        let (mut attempts, mut pause, taken_before) = (0, first_pause, taken());
-        loop {
-            if event.is_stale() {
-                // The erasure follows.
-                let Some(patient) = self.read(event.id)? else { return Ok(()) };
-                event = Event::new(self.target.form(), &Change::Stored(Box::new(patient)))?;
+        match self.target.take(patient.as_ref().unwrap_or(&task.event)) {
+            Ok(()) => {
+                self.note_taken(task.event.is_erased);
+                Ok(Outcome::Settled)
             }
-            let (why, asked_pause) = match self.target.take(&event) {
-                Ok(()) => {
-                    let count = if event.is_erased { &self.erased } else { &self.delivered };
-                    count.fetch_add(1, Ordering::Relaxed);
-                    *lock(&self.fault) = None;
-                    return Ok(());
-                }
-                Err(Fault::Refused(why)) => return self.folder.refuse(event, why),
-                Err(Fault::Later(why, asked_pause)) => (why, asked_pause),
-            };
-            attempts += 1;
-            if attempts >= ATTEMPTS_MAX && taken() > taken_before {
-                return self.folder.refuse(event, why);
+            Err(Fault::Refused(why)) => {
+                self.folder.refuse(&task.event, why)?;
+                Ok(Outcome::Settled)
             }
-            *lock(&self.fault) = Some(why);
-            if self.stop.comes_within(varied(pause).max(asked_pause.unwrap_or_default().min(ASKED_PAUSE_MAX))) {
-                return Err(Stopped.into());
+            Err(Fault::Later(why, asked_pause)) => self.later(task, why, asked_pause),
+            Err(Fault::Busy(why, pause)) => {
+                self.queue.be_quiet_until(Instant::now() + pause.min(ASKED_PAUSE_MAX));
+                *lock(&self.fault) = Some(why.clone());
+                Ok(Outcome::Failed(why, Instant::now()))
             }
-            pause = (pause * 2).min(pause_max);
         }
     }
 
-    /// Reads a patient again, for as long as it takes. None: they were erased.
+    fn taken(&self) -> u64 {
+        self.delivered() + self.erased()
+    }
+
+    fn note_taken(&self, is_erased: bool) {
+        let count = if is_erased { &self.erased } else { &self.delivered };
+        count.fetch_add(1, Ordering::Relaxed);
+        *lock(&self.fault) = None;
+        if self.failures.swap(0, Ordering::Relaxed) >= AWAY_MIN {
+            self.queue.end_quiet();
+        }
+    }
+
+    /// Decides on an event that failed by what the target made of others.
+    fn later(&self, task: &mut Task, why: String, asked_pause: Option<Duration>) -> anyhow::Result<Outcome> {
+        let taken = self.taken();
+        task.failures += 1;
+        if taken > task.taken_before {
+            task.own_failures += 1;
+        } else if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FAULT_MIN {
+            *lock(&self.fault) = Some(why.clone());
+        }
+        task.taken_before = taken;
+        if task.own_failures >= OWN_FAILURES_MAX {
+            self.folder.refuse(&task.event, why)?;
+            return Ok(Outcome::Settled);
+        }
+        let pause = pause_after(task.failures, self.pauses).max(asked_pause.unwrap_or_default().min(ASKED_PAUSE_MAX));
+        Ok(Outcome::Failed(why, Instant::now() + pause))
+    }
+
+    fn put_back(&self, task: Task) {
+        let failed = self.queue.put_back(task);
+        let failures = self.failures.load(Ordering::Relaxed);
+        if failures >= AWAY_MIN && failed >= AWAY_MIN as usize {
+            self.queue.be_quiet_until(Instant::now() + pause_after(failures / AWAY_MIN, self.pauses));
+        }
+    }
+
+    /// Reads a patient, for as long as it takes. None: they were erased.
     fn read(&self, id: PatientId) -> anyhow::Result<Option<StoredPatient>> {
-        match lock(&self.register).patient(id) {
+        match self.register.patient(id) {
             Err(FeedError::Store(StoreError::Unavailable(_))) if self.stop.is_asked() => Err(Stopped.into()),
             read => Ok(read?),
         }
     }
-}
-
-/// Between half of a pause and all of it, so that workers do not come at once.
-fn varied(pause: Duration) -> Duration {
-    let [random] = edge::random();
-    pause.mul_f32(0.5 + f32::from(random) / 512.0)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -259,14 +299,14 @@ mod tests {
     use intake_infra::PostgresPatientFeed;
 
     use super::*;
-    use crate::commands::deliver::target::Secrets;
+    use crate::commands::deliver::secrets::SecretFiles;
 
     /// A clinic's program that fails for one patient, and takes all others.
     #[test]
     fn an_event_that_fails_again_and_again_is_refused_once_others_were_taken() {
         let [folder, inbox] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let address = inbox.path().to_str().unwrap().parse().unwrap();
-        let target = Target::new(address, false, Secrets::default(), Duration::from_secs(1)).unwrap();
+        let target = Target::new(address, false, SecretFiles::default(), Duration::from_secs(1)).unwrap();
         let organisation_id = "01a1fced-567a-70c8-8fd6-60195f06c180".parse().unwrap();
         let scope = FeedScope { organisation_id, key_id: None };
         let feed = PostgresPatientFeed::new(&"postgres://127.0.0.1:1/none".parse().unwrap(), |_, _| false);
@@ -274,19 +314,21 @@ mod tests {
         let (before, pauses) = (Status::default(), [Duration::from_millis(1); 2]);
         let register = Register::new(feed, scope);
         let workers = Workers::start(4, target, state, &before, register, Stop::default(), pauses).unwrap();
-        let erasure = |id| Event::again(id, true, String::new());
+        let erasure = |id| Event { id, is_erased: true, body: String::new() };
         let bad = PatientId::new(edge::now(), [7; 10]);
         // A folder cannot be removed as a file.
         std::fs::create_dir(inbox.path().join(format!("{bad}.json"))).unwrap();
-        workers.take(erasure(bad)).unwrap();
+        let shared = workers.shared();
+        shared.queue.push(erasure(bad));
         sleep(Duration::from_millis(100));
-        assert_eq!(workers.shared().folder.refused().unwrap(), 0, "nothing was taken: the target may be away");
-        let fault = workers.shared().fault();
+        assert_eq!(shared.folder.refused().unwrap(), 0, "nothing was taken: the target may be away");
+        let fault = shared.fault();
         assert!(fault.is_some(), "{fault:?}");
         for number in 0..100 {
-            workers.take(erasure(PatientId::new(edge::now(), [number; 10]))).unwrap();
+            shared.queue.push(erasure(PatientId::new(edge::now(), [number; 10])));
+            while !workers.is_settled().unwrap() {}
+            sleep(Duration::from_millis(5));
         }
-        while !workers.is_done().unwrap() {}
-        assert_eq!((workers.shared().folder.refused().unwrap(), workers.shared().fault()), (1, None));
+        assert_eq!((shared.folder.refused().unwrap(), shared.folder.waiting().unwrap(), shared.fault()), (1, 0, None));
     }
 }
