@@ -3,7 +3,7 @@
 use anyhow::{Context, anyhow, bail};
 use intake_domain::{ByField, Field, UnknownField};
 
-use crate::arguments::{Arguments, Held};
+use crate::arguments::{Arguments, Held, Mapping};
 use crate::headers::{OF_THE_REGISTER, options, suggested};
 use crate::names::split;
 use crate::strict_csv::{Broken, Cells, Fault};
@@ -61,9 +61,8 @@ impl Columns {
             }
         }
         if !faults.is_empty() {
-            let missing = suggested(header, mappings);
-            let ready = format!("to begin with: {}", options(&missing));
-            let lines = faults.into_iter().chain((!missing.is_empty()).then_some(ready));
+            faults.extend(advice(header, arguments, &held));
+            let lines = faults.into_iter();
             bail!("the header does not fit:{}", lines.map(|line| format!("\n  {line}")).collect::<String>());
         }
         let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
@@ -101,6 +100,33 @@ impl Columns {
         }
         Ok(texts)
     }
+}
+
+/// Returns what to do about a header that does not fit. A column that nobody can name is left out only where the others
+/// hold what every patient needs.
+fn advice(header: &[&str], arguments: &Arguments, held: &[Held]) -> Vec<String> {
+    let suggested = suggested(header, &arguments.map);
+    let (unknown, named): (Vec<_>, Vec<_>) = suggested.iter().partition(|mapping| mapping.held == Held::Nothing);
+    let is_there = |field: Field| {
+        let is_set = arguments.set.iter().any(|setting| setting.field == field);
+        is_set || held.iter().chain(named.iter().map(|mapping| &mapping.held)).any(|held| held.holds(field))
+    };
+    let required = Field::ALL.iter().copied().filter(|field| field.definition().is_required);
+    let missing: Vec<_> = required.filter(|field| !is_there(*field)).map(Field::name).collect();
+    let ready = |mappings: &[Mapping]| format!("to begin with: {}", options(mappings));
+    let owned = |mappings: &[&Mapping]| mappings.iter().map(|mapping| (*mapping).clone()).collect::<Vec<_>>();
+    if missing.is_empty() {
+        return (!suggested.is_empty()).then(|| ready(&suggested)).into_iter().collect();
+    }
+    let named_alone = (!named.is_empty()).then(|| ready(&owned(&named)));
+    let unknown: Vec<_> = unknown.iter().map(|mapping| format!("{:?}", mapping.header)).collect();
+    let is_any_known = !named.is_empty() || held.iter().any(|held| *held != Held::Nothing);
+    let other = if !is_any_known {
+        Some("if the header is further down, delete the rows above it".to_owned())
+    } else {
+        (!unknown.is_empty()).then(|| format!("one of these may hold {}: {}", missing.join(" or "), unknown.join(", ")))
+    };
+    named_alone.into_iter().chain(other).collect()
 }
 
 /// The header of a CSV file.

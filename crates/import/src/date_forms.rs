@@ -1,6 +1,8 @@
 //! Forms of dates that a file itself proves. Only a day over 12 tells day and month apart; years of two digits and days
 //! that a spreadsheet counts are left to people.
 
+use std::cmp::Reverse;
+
 use intake_domain::conversions::{Conversion, DateForm, date};
 use time::{Date, Month};
 
@@ -67,10 +69,9 @@ impl DateForms {
         self.serials.add_if((4..=5).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()), row);
     }
 
-    /// The forms that are proved.
+    /// The forms that are proved. Where a file mixes two, days that both can read stay refused.
     pub(crate) fn proved(&self) -> Vec<DateForm> {
-        let mut proved: Vec<_> =
-            self.families.iter().filter_map(Family::proved).map(|(form, _)| form.clone()).collect();
+        let mut proved: Vec<_> = self.families.iter().flat_map(Family::proved).map(|(form, _)| form.clone()).collect();
         if proved.is_empty() && self.midnights.rows > 0 {
             proved.extend("YYYY-MM-DD".parse());
         }
@@ -106,27 +107,38 @@ impl Family {
         }
     }
 
-    /// The only form that reads rows which no other form can read.
-    fn proved(&self) -> Option<&(DateForm, Count)> {
-        let mut proved = self.forms.iter().filter(|(_, only)| only.rows > 0);
-        proved.next().filter(|_| proved.next().is_none())
+    /// The forms that read rows which no other form can read, the one of the most rows first.
+    fn proved(&self) -> Vec<&(DateForm, Count)> {
+        let mut proved: Vec<_> = self.forms.iter().filter(|(_, only)| only.rows > 0).collect();
+        proved.sort_by_key(|(_, only)| Reverse(only.rows));
+        proved
     }
 
     fn note_for_people(&self) -> Option<String> {
-        let seen: Vec<_> = self.forms.iter().filter(|(_, only)| only.rows > 0).collect();
-        match self.proved() {
-            Some((form, only)) if self.forms.len() > 1 => Some(format!("{} is proved: {only}", form.as_str())),
-            Some(_) => None,
-            None if !seen.is_empty() => {
-                let seen: Vec<_> = seen.iter().map(|(form, only)| format!("{} in {only}", form.as_str())).collect();
-                Some(format!("the file mixes {}", seen.join(" and ")))
+        let proved = self.proved();
+        match proved.as_slice() {
+            [_] if self.forms.len() == 1 => None,
+            [(form, only)] => Some(format!("{} is proved: {only}", form.as_str())),
+            [(most, _), others @ ..] => {
+                let seen: Vec<_> = proved.iter().map(|(form, only)| format!("{} in {only}", form.as_str())).collect();
+                let wrong: Vec<_> = others.iter().map(|(_, only)| only.to_string()).collect();
+                let (seen, most, wrong) = (seen.join(" and "), most.as_str(), wrong.join(" and "));
+                let mixed = format!("the file mixes {seen}");
+                Some(match self.unproved.rows {
+                    0 => mixed,
+                    _ => format!(
+                        "{mixed}, so what both can read stays refused ({}): if {most} is meant, give it alone and \
+                         correct {wrong}",
+                        self.unproved
+                    ),
+                })
             }
-            None if self.unproved.rows > 0 => {
+            [] if self.unproved.rows > 0 => {
                 let forms: Vec<_> = self.forms.iter().map(|(form, _)| form.as_str()).collect();
                 let forms = forms.join(" or ");
                 Some(format!("nothing proves {forms} ({}): say which is meant with --date-format", self.unproved))
             }
-            None => None,
+            [] => None,
         }
     }
 }
@@ -172,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_form_is_proved_by_a_day_over_12_alone() {
-        let cases: [(&[&str], &[&str], &[&str]); 10] = [
+        let cases: [(&[&str], &[&str], &[&str]); 11] = [
             (&["3/4/1985", "13/4/1985"], &["D/M/YYYY"], &["D/M/YYYY is proved: row 3"]),
             (&["4/13/1985", "03/04/1985"], &["M/D/YYYY"], &["M/D/YYYY is proved: row 2"]),
             (
@@ -180,7 +192,17 @@ mod tests {
                 &[],
                 &["nothing proves D/M/YYYY or M/D/YYYY (rows 2, 3): say which is meant with --date-format"],
             ),
-            (&["4/13/1985", "13/4/1985"], &[], &["the file mixes D/M/YYYY in row 3 and M/D/YYYY in row 2"]),
+            (
+                &["4/13/1985", "13/4/1985"],
+                &["D/M/YYYY", "M/D/YYYY"],
+                &["the file mixes D/M/YYYY in row 3 and M/D/YYYY in row 2"],
+            ),
+            (
+                &["13/4/1985", "4/13/1985", "14/4/1985", "3/4/1985"],
+                &["D/M/YYYY", "M/D/YYYY"],
+                &["the file mixes D/M/YYYY in rows 2, 4 and M/D/YYYY in row 3, so what both can read stays refused \
+                   (row 5): if D/M/YYYY is meant, give it alone and correct row 3"],
+            ),
             (
                 &["13/4/1985", "3-4-1985"],
                 &["D/M/YYYY"],

@@ -35,13 +35,64 @@ pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
     suggested
 }
 
-/// The content of a column with this header, as people name it.
+/// Words that say nothing of a column's content.
+const FILLERS: [&str; 13] = [
+    "your",
+    "patient",
+    "patients",
+    "client",
+    "clients",
+    "customer",
+    "best",
+    "preferred",
+    "main",
+    "primary",
+    "of",
+    "residence",
+    "residential",
+];
+/// Words that are cut short.
+const SHORT: [(&str, &str); 6] = [
+    ("no", "number"),
+    ("num", "number"),
+    ("addr", "address"),
+    ("terr", "territory"),
+    ("ph", "phone"),
+    ("mob", "mobile"),
+];
+
+/// The content of a column with this header, as people name it: whole, without words that say nothing, or in parts, such
+/// as "Suburb / Town", that do not say different things.
 pub(crate) fn meant(header: &str) -> Option<Held> {
     // Such as "Date of birth (dd/mm/yyyy)".
     let header = header.split(['(', '[']).next().unwrap_or_default();
+    let whole = || named(header).or_else(|| named(&telling(header)));
+    let parts = || {
+        let mut parts = header.split('/').filter_map(|part| named(part).or_else(|| named(&telling(part))));
+        let first = parts.next()?;
+        parts.all(|other| other == first).then_some(first)
+    };
+    whole().or_else(parts)
+}
+
+fn named(header: &str) -> Option<Held> {
     let field = Field::known_as(header).map(Held::Field);
     let plain = || header.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
     field.or_else(|| BOTH_NAMES.contains(&plain().collect::<String>().as_str()).then_some(Held::Names))
+}
+
+/// The words of a header that say something.
+fn telling(header: &str) -> String {
+    let plain = header.to_lowercase().replace(['\'', '’'], "");
+    let words = plain.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !FILLERS.contains(word));
+    words.map(|word| SHORT.iter().find(|(short, _)| *short == word).map_or(word, |(_, whole)| *whole)).collect()
+}
+
+/// Names the columns whose values are not imported.
+pub(crate) fn left_out(mappings: &[Mapping]) -> Option<String> {
+    let left_out = mappings.iter().filter(|mapping| mapping.held == Held::Nothing && !mapping.header.is_empty());
+    let names: Vec<_> = left_out.map(|mapping| format!("{:?}", mapping.header)).collect();
+    (!names.is_empty()).then(|| format!("columns left out: {}", names.join(", ")))
 }
 
 /// The mappings as options, quoted for a shell.
@@ -70,6 +121,32 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_that_say_nothing_are_left_out_and_parts_must_agree() {
+        let field = |field| Some(Held::Field(field));
+        for (header, expected) in [
+            ("Contact no.", field(Field::PhoneNumber)),
+            ("Best contact number", field(Field::PhoneNumber)),
+            ("Mobile / Home phone", field(Field::PhoneNumber)),
+            ("Your email", field(Field::Email)),
+            ("Email addr", field(Field::Email)),
+            ("State/Terr.", field(Field::State)),
+            ("Street / Unit", field(Field::AddressLine1)),
+            ("Country of residence", field(Field::Country)),
+            ("Client's surname", field(Field::LastName)),
+            ("Patient's name", Some(Held::Names)),
+            ("Suburb/State", None),
+            ("First/last name", None),
+            ("Name / Phone", None),
+            ("Patient no.", None),
+            ("Emergency contact phone", None),
+            ("Mother's name", None),
+            ("Your", None),
+        ] {
+            assert_eq!(meant(header), expected, "{header}");
+        }
+    }
 
     #[test]
     fn headers_are_read_as_people_write_them_and_each_field_has_one_column() {

@@ -34,6 +34,7 @@ use clap::Parser;
 
 use arguments::Arguments;
 use counted::counted;
+use headers::left_out;
 use proposal::Proposal;
 use run::Totals;
 use sender::Sender;
@@ -46,14 +47,14 @@ fn main() -> ExitCode {
     }
     let mut totals = Totals::default();
     let outcome = sender(&arguments).and_then(|sender| run::run(&arguments, sender.as_ref(), &mut totals));
-    let outcome = if outcome.is_ok() || totals.rows > 0 { told(outcome, &totals, arguments.check) } else { outcome };
+    let outcome = if outcome.is_ok() || totals.rows > 0 { told(outcome, &totals, &arguments) } else { outcome };
     ended(outcome, totals.refused == 0 && !totals.is_untold)
 }
 
 /// Prints what has become of the rows. Where that fails, the error says how many there are.
-fn told(outcome: anyhow::Result<()>, totals: &Totals, is_check: bool) -> anyhow::Result<()> {
+fn told(outcome: anyhow::Result<()>, totals: &Totals, arguments: &Arguments) -> anyhow::Result<()> {
     let stopped = if outcome.is_ok() { "" } else { "stopped after " };
-    let summary = format!("{stopped}{}", summary(totals, is_check));
+    let summary = format!("{stopped}{}", summary(totals, arguments));
     let Err(unprinted) = writeln!(stdout(), "{summary}") else { return outcome };
     let outcome = outcome.and_then(|()| Err(unprinted).context("the result cannot be printed"));
     outcome.with_context(|| summary.lines().next().unwrap_or_default().to_owned())
@@ -84,9 +85,9 @@ fn sender(arguments: &Arguments) -> anyhow::Result<Option<Sender>> {
     Sender::new(url, key, arguments.cacert.as_deref(), arguments.in_flight).map(Some)
 }
 
-fn summary(totals: &Totals, is_check: bool) -> String {
+fn summary(totals: &Totals, arguments: &Arguments) -> String {
     let Totals { rows, valid, created, created_before, refused, repeated, changes, suspicions, .. } = totals;
-    let mut text = if is_check {
+    let mut text = if arguments.check {
         format!("{}: {valid} valid, {refused} refused; nothing was sent", counted(*rows, "row"))
     } else {
         format!("{}: {created} created, {created_before} created before, {refused} refused", counted(*rows, "row"))
@@ -97,6 +98,9 @@ fn summary(totals: &Totals, is_check: bool) -> String {
             repeated => format!("{repeated} rows are"),
         };
         text.push_str(&format!("\n{repeated} the same as an earlier one in every field: twins, or entered twice?"));
+    }
+    if let Some(left_out) = left_out(&arguments.map) {
+        text.push_str(&format!("\n{left_out}"));
     }
     let changes = changes.section("changed as the options say", 1);
     for section in changes.into_iter().chain(suspicions.section(LOOK, 1)) {

@@ -14,7 +14,7 @@ use crate::columns::Texts;
 use crate::convert::How;
 use crate::counted::counted;
 use crate::date_forms::DateForms;
-use crate::headers::{meant, options, quoted, suggested};
+use crate::headers::{left_out, meant, options, quoted, suggested};
 use crate::rows::Rows;
 use crate::suspicions::LOOK;
 use crate::tally::Tally;
@@ -25,8 +25,6 @@ const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Options, and what they would do.
 pub(crate) struct Proposal {
     arguments: Arguments,
-    /// Columns that hold something and are left out.
-    left_out: Vec<String>,
     dates: Vec<String>,
     trial: Trial,
 }
@@ -48,11 +46,11 @@ struct Trial {
 impl Proposal {
     pub(crate) fn make(arguments: &Arguments) -> anyhow::Result<Self> {
         let mut arguments = arguments.clone();
-        let Some(header) = header(&mut arguments)? else { return Self::with_columns(&arguments, &[]) };
+        let Some(header) = header(&mut arguments)? else { return Self::with_columns(&arguments) };
         let header: Vec<_> = header.iter().map(String::as_str).collect();
         let given = arguments.map.len();
         arguments.map.extend(suggested(&header, &arguments.map));
-        let mut best = Self::with_columns(&arguments, &header)?;
+        let mut best = Self::with_columns(&arguments)?;
         // Another column may hold the same field, and more of it: a mobile number instead of one at home.
         for left_out in given..arguments.map.len() {
             let mut other = best.arguments.map.clone();
@@ -66,7 +64,7 @@ impl Proposal {
                 mapping.held = Held::Field(field);
             }
             let other = Arguments { map: other, ..arguments.clone() };
-            match Self::with_columns(&other, &header) {
+            match Self::with_columns(&other) {
                 Ok(other) if other.trial.valid > best.trial.valid => best = other,
                 // The column may be of a field that a header names exactly.
                 _ => {}
@@ -76,7 +74,7 @@ impl Proposal {
     }
 
     /// The best options for these columns.
-    fn with_columns(arguments: &Arguments, header: &[&str]) -> anyhow::Result<Self> {
+    fn with_columns(arguments: &Arguments) -> anyhow::Result<Self> {
         let (words, forms) = evidence(arguments)?;
         let mut proposed = arguments.clone();
         proposed.empty.extend(words.into_iter().filter(|word| !arguments.empty.contains(word)));
@@ -87,7 +85,7 @@ impl Proposal {
             plain_quotes: true,
             australian_phones: true,
             australian_places: true,
-            drop_invalid: Field::ALL.iter().copied().filter(|field| !field.definition().is_required).collect(),
+            drop_invalid: Field::ALL.iter().copied().filter(is_droppable).collect(),
             ..proposed.clone()
         };
         let used = Trial::run(&all)?.used;
@@ -104,11 +102,7 @@ impl Proposal {
             .into_iter()
             .filter(|field| arguments.drop_invalid.contains(field) || dropped(field))
             .collect();
-        let is_left_out = |header: &&&str| {
-            proposed.map.iter().any(|mapping| mapping.header == **header && mapping.held == Held::Nothing)
-        };
-        let left_out = header.iter().filter(is_left_out).map(|header| format!("{header:?}")).collect();
-        Ok(Self { trial: Trial::run(&proposed)?, left_out, dates: forms.notes(), arguments: proposed })
+        Ok(Self { trial: Trial::run(&proposed)?, dates: forms.notes(), arguments: proposed })
     }
 
     /// Prints the options as the last line of standard output, and the rest on standard error.
@@ -119,8 +113,8 @@ impl Proposal {
             counted(*rows, "row"),
             rows - valid
         );
-        if !self.left_out.is_empty() {
-            writeln!(text, "columns left out: {}", self.left_out.join(", "))?;
+        if let Some(left_out) = left_out(&self.arguments.map) {
+            writeln!(text, "{left_out}")?;
         }
         let examples = examples.iter().map(|(change, (row, before, after))| {
             let after = after.as_ref().map_or("nothing".to_owned(), |after| format!("{after:?}"));
@@ -176,6 +170,11 @@ impl Proposal {
         words.extend(Some(options(map)).filter(|maps| !maps.is_empty()));
         words.join(" ")
     }
+}
+
+/// Without its country, an address abroad would look like an Australian one.
+fn is_droppable(field: &Field) -> bool {
+    !field.definition().is_required && *field != Field::Country
 }
 
 /// The header, with the delimiter that fits it; none in JSON lines.

@@ -202,13 +202,27 @@ impl Texts {
     }
 
     fn markdown(&self) -> String {
-        let texts: Vec<_> = self.files().into_iter().map(|(_, text)| text).collect();
-        // All of these files are on the one page.
-        FILES.iter().fold(texts.join("\n"), |text, (name, _)| {
-            let text = text.replace("](../", "](");
-            text.replace(&format!("]({name}#"), "](/docs#").replace(&format!("]({name})"), "](/docs)")
-        })
+        let files = self.files();
+        let outlines = outline::of_files(&files);
+        let texts = files.iter().zip(&outlines).map(|((_, text), outline)| with_own_links(text, outline, &outlines));
+        texts.collect::<Vec<_>>().join("\n")
     }
+}
+
+/// The text with links to the one page that all of it is on. A link to a file that is not there becomes its text.
+fn with_own_links(text: &str, from: &Outline, all: &[Outline]) -> String {
+    let (mut written, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("](") {
+        let Some((link, following)) = after.split_once(')') else { break };
+        rest = following;
+        let is_of_file = link.starts_with('#') || link.contains(".md");
+        match (outline::target(link, from, all), before.rsplit_once('[')) {
+            (Some(target), _) if is_of_file => written.push_str(&format!("{before}](/docs{target})")),
+            (None, Some((before, text))) if is_of_file => written.extend([before, text]),
+            _ => written.push_str(&format!("{before}]({link})")),
+        }
+    }
+    written + rest
 }
 
 fn around_header(page: &str) -> Option<(&str, &str)> {
@@ -251,6 +265,22 @@ mod tests {
         assert!(guide.contains("INTAKE_URL=https://localhost:8443/api/v1") && !guide.contains("intake.example"));
         // The page of a new key leads there.
         assert!(guide.contains("id=\"4-send-each-patient-once\""));
+    }
+
+    #[test]
+    fn every_link_of_the_text_leads_to_the_page_or_out() {
+        let format = KeyFormat::new(&"clinic".parse().unwrap(), Environment::Development);
+        let text = Documentation::new("https://intake.example", &format).markdown();
+        let links: Vec<_> = text.split("](").skip(1).filter_map(|after| after.split_once(')')).collect();
+        let own = links.iter().filter(|(link, _)| link.starts_with("/docs#")).count();
+        assert!(own > 20, "{own}");
+        for (link, _) in links {
+            assert!(!link.contains(".md") && !link.starts_with('#'), "{link}");
+        }
+        let page = page(Environment::Development);
+        for (link, _) in text.split("](/docs#").skip(1).filter_map(|after| after.split_once(')')) {
+            assert!(page.contains(&format!("id=\"{link}\"")), "{link}");
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl fmt::Display for UnknownDateForm {
 impl std::error::Error for UnknownDateForm {}
 
 /// The date as `YYYY-MM-DD`, which is always read, also at midnight. Unclear where no form fits, or two forms make
-/// different days of it.
+/// different days of the calendar of it.
 #[must_use]
 pub fn date(text: &str, forms: &[DateForm]) -> Conversion {
     let plain = trim(text);
@@ -83,11 +83,20 @@ pub fn date(text: &str, forms: &[DateForm]) -> Conversion {
     if year_month_day(day).is_some() {
         return Conversion::compared(text, day.to_owned());
     }
-    let mut read = forms.iter().filter_map(|form| form.read(plain));
-    match read.next() {
-        Some(first) if read.all(|other| other == first) => Conversion::compared(text, first),
+    let mut read: Vec<_> = forms.iter().filter_map(|form| form.read(plain)).collect();
+    if read.iter().any(|day| is_of_calendar(day)) {
+        read.retain(|day| is_of_calendar(day));
+    }
+    match read.split_first() {
+        Some((first, others)) if others.iter().all(|other| other == first) => {
+            Conversion::compared(text, first.to_owned())
+        }
         _ => Conversion::Unclear,
     }
+}
+
+fn is_of_calendar(day: &str) -> bool {
+    year_month_day(day).is_some_and(|(year, month, day)| calendar_date(year, month, day).is_some())
 }
 
 impl DateForm {

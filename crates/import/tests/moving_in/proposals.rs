@@ -19,6 +19,10 @@ fn the_order_of_day_and_month_is_proposed_only_where_the_file_proves_it() {
     assert_eq!(options, [""; 0]);
     assert!(said.starts_with("3 rows: 1 would arrive, 2 stay refused; nothing was sent\n"), "{said}");
     assert!(said.contains("nothing proves D/M/YYYY or M/D/YYYY (rows 2, 3)"), "{said}");
+    let (options, said) = write(&["13/4/1985", "4/13/1985", "14/4/1985", "3/4/1985"]);
+    assert_eq!(options, ["--date-format", "D/M/YYYY", "--date-format", "M/D/YYYY"]);
+    assert!(said.starts_with("4 rows: 3 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
+    assert!(said.contains("(row 5): if D/M/YYYY is meant, give it alone and correct row 3\n"), "{said}");
     let (options, said) = write(&["3/4/85", "31385"]);
     assert_eq!(options, [""; 0]);
     assert!(
@@ -75,4 +79,22 @@ fn delimiter_columns_and_words_are_found() {
     assert_eq!(import.propose("good.jsonl").0, ["--australian-phones"]);
     import.write("good.csv", format!("firstName,lastName,phoneNumber,dateOfBirth\nAda,Lovelace,{REST}\n"));
     assert_eq!(import.propose("good.csv").0, [""; 0]);
+}
+
+/// Left out, the country of an address abroad would make it look like an Australian one.
+#[test]
+fn no_country_is_proposed_to_be_left_out() {
+    let import = Import::start();
+    import.write(
+        "patients.csv",
+        format!(
+            "firstName,lastName,phoneNumber,dateOfBirth,Your email,Country of residence\n\
+             Ada,Lovelace,{REST},ada,Australia\nGrace,Hopper,{REST},grace@clinic.example,New Zealand\n"
+        ),
+    );
+    let (options, said) = import.propose("patients.csv");
+    let expected = ["--drop-invalid", "email", "--australian-places"];
+    let maps = ["--map", "Your email=email", "--map", "Country of residence=country"];
+    assert_eq!(options, [&expected[..], &maps[..]].concat());
+    assert!(said.starts_with("2 rows: 1 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
 }

@@ -109,6 +109,7 @@ fn columns_dates_and_phone_numbers_are_read_as_configured_and_never_guessed() {
     assert_eq!(
         said,
         "3 rows: 2 created, 0 created before, 1 refused\n\
+         columns left out: \"Notes\"\n\
          changed as the options say:\n  \
          2 dateOfBirth: rewritten as YYYY-MM-DD (rows 2, 3)\n  \
          1 phoneNumber: rewritten as E.164 (row 2)\n"
@@ -453,6 +454,26 @@ fn a_fault_of_every_row_ends_the_run_at_once() {
             "header.csv",
             b"firstName,\"last\"Name,\n",
             "the header cannot be read: cell 2 continues after its closing quote: a quote within a cell must be doubled",
+        ),
+        (
+            "needed.csv",
+            b"Given name,Surname,Born,Ring me on,Your mail\n",
+            "the header does not fit:\n  the column \"Given name\" is not a field of a patient: did you mean firstName?\n  \
+             the column \"Surname\" is not a field of a patient: did you mean lastName?\n  \
+             the column \"Born\" is not a field of a patient: did you mean dateOfBirth?\n  \
+             the column \"Ring me on\" is not a field of a patient\n  \
+             the column \"Your mail\" is not a field of a patient\n  \
+             no column holds firstName: name it with --map \"HEADER=firstName\"\n  \
+             no column holds lastName: name it with --map \"HEADER=lastName\"\n  \
+             no column holds phoneNumber: name it with --map \"HEADER=phoneNumber\"\n  \
+             no column holds dateOfBirth: name it with --map \"HEADER=dateOfBirth\"\n  \
+             to begin with: --map 'Given name=firstName' --map Surname=lastName --map Born=dateOfBirth \
+             --map 'Your mail=email'\n  one of these may hold phoneNumber: \"Ring me on\"",
+        ),
+        (
+            "title.csv",
+            b"Bayside Physio: bookings,,\n",
+            "--map \"HEADER=dateOfBirth\"\n  if the header is further down, delete the rows above it",
         ),
         (
             "headers.csv",
