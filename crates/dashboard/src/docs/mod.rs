@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn every_link_of_the_text_leads_to_the_page_or_out() {
         let format = KeyFormat::new(&"clinic".parse().unwrap(), Environment::Development);
-        let text = Documentation::new("https://intake.example", &format).markdown();
+        let text = Texts { base_url: "https://intake.example".to_owned(), format }.markdown();
         let links: Vec<_> = text.split("](").skip(1).filter_map(|after| after.split_once(')')).collect();
         let own = links.iter().filter(|(link, _)| link.starts_with("/docs#")).count();
         assert!(own > 20, "{own}");
