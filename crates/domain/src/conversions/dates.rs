@@ -130,7 +130,7 @@ impl DateForm {
 
     fn parse(text: &str) -> Option<Self> {
         let serial = |year: &str| {
-            // The first two months of 1900 are counted wrongly; no day before March is read.
+            // The first two months of 1900 are counted wrongly; no day before 1927 is read.
             let before_first = match year {
                 "1900" => calendar_date(1899, 12, 30),
                 "1904" => calendar_date(1904, 1, 1),
@@ -211,10 +211,9 @@ fn month_name(text: &str) -> Option<(u16, &str)> {
     Some((number, rest))
 }
 
-/// The day that a spreadsheet counts so: five digits, which no other date has.
+/// The day that a spreadsheet counts as five digits. Fewer may be a year, and digits after a 0 no count at all.
 fn serial(text: &str, before_first: Date) -> Option<String> {
-    let days =
-        text.parse::<u32>().ok().filter(|_| text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit()))?;
-    let day = before_first.checked_add(Duration::days(i64::from(days)))?;
-    (days > 60).then(|| crate::timestamp::day(day))
+    let is_serial = text.len() == 5 && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    let days = text.parse::<u32>().ok().filter(|_| is_serial)?;
+    before_first.checked_add(Duration::days(i64::from(days))).map(crate::timestamp::day)
 }
