@@ -25,6 +25,7 @@ pub(crate) struct Columns {
     held: Vec<Held>,
     /// True if `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
     pub(crate) are_exported: bool,
+    are_quotes_plain: bool,
 }
 
 impl Columns {
@@ -66,7 +67,7 @@ impl Columns {
             bail!("the header does not fit:{}", lines.map(|line| format!("\n  {line}")).collect::<String>());
         }
         let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
-        Ok(Self { held, are_exported })
+        Ok(Self { held, are_exported, are_quotes_plain: arguments.plain_quotes })
     }
 
     /// Returns how many columns there are.
@@ -90,9 +91,9 @@ impl Columns {
                     texts[*field] = Some(text.to_owned());
                 }
                 (Held::Names, Ok(cell)) => {
-                    let (first, last) = split(cell).ok_or("the names are neither two words nor \"Last, First\"")?;
-                    texts[Field::FirstName] = Some(first.to_owned());
-                    texts[Field::LastName] = Some(last.to_owned());
+                    let [first, last] = split(cell, self.are_quotes_plain)?;
+                    texts[Field::FirstName] = Some(first);
+                    texts[Field::LastName] = Some(last);
                 }
                 (Held::Field(field), Err(why)) => return Err(format!("{} {why}", field.name())),
                 (Held::Names, Err(why)) => return Err(format!("the column of both names {why}")),

@@ -19,11 +19,13 @@ mod dates;
 mod phones;
 mod places;
 mod texts;
+mod titles;
 
 pub use dates::{DateForm, UnknownDateForm, date};
 pub use phones::phone_number;
 pub use places::{country, state};
 pub use texts::{email, is_placeholder, trimmed, unquoted};
+pub use titles::is_title;
 
 /// Outcome of a conversion.
 #[derive(Clone, PartialEq, Eq)]

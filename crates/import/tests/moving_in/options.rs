@@ -134,7 +134,8 @@ fn a_column_of_both_names_is_split_where_nothing_has_to_be_guessed() {
     for field in ["firstName", "lastName"] {
         assert!(said.contains(&format!("\n  2 {field}: split from a column of both names (rows 2, 3)\n")), "{said}");
     }
-    assert!(errors.contains("  2 the names are neither two words nor \"Last, First\" (rows 4, 5)\n"), "{errors}");
+    assert!(errors.contains("row 4: the names are neither two words nor \"Last, First\"\n"), "{errors}");
+    assert!(errors.contains("row 5: the names hold \"mrs\", which is no part of a name"), "{errors}");
     assert_eq!(import.texts("first_name"), ["Ada", "Grace"]);
     assert_eq!(import.texts("last_name"), ["Lovelace", "van Dyke"]);
 }
