@@ -53,7 +53,7 @@ impl Suspicion {
     pub(crate) fn with_remedy(self) -> String {
         let remedy = match self {
             Self::Doubt(doubt) => doubt.remedy(),
-            Self::SharedNumber(_) => "Check whose it is.",
+            Self::SharedNumber(_) => "Check whose it is: only the 20th and later rows are marked.",
         };
         format!("with {self}. {remedy}")
     }

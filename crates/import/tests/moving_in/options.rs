@@ -157,7 +157,8 @@ fn suspicious_values_are_counted_and_named_and_taken_as_they_are() {
     let suspicions = "probably wrong, and the register cannot correct them later:\n  \
                       28 with no address. Send the address: with name and date of birth it tells people apart at the \
                       desk. (rows 2, 3, 4, …)\n  \
-                      25 with a phone number that 20 or more rows share. Check whose it is. (rows 25, 26, 27, …)\n  \
+                      25 with a phone number that 20 or more rows share. Check whose it is: only the 20th and later \
+                      rows are marked. (rows 25, 26, 27, …)\n  \
                       1 with a last name equal to the first name. Check that each field of the form goes into its own \
                       field. For a person with one name, see the guide. (row 4)\n  \
                       1 with a placeholder as a name, such as N/A, - or Test. Ask for the name, and do not send a \
