@@ -3,7 +3,7 @@
 
 use time::OffsetDateTime;
 
-use crate::conversions::is_placeholder;
+use crate::conversions::{is_placeholder, is_title};
 use crate::patients::field::Field;
 use crate::patients::patient::NewPatient;
 #[cfg(feature = "access")]
@@ -21,7 +21,7 @@ const QUOTES: [char; 9] = ['"', '\'', '“', '”', '„', '‘', '’', '«', '
 const OLDEST_YEARS: i32 = 122;
 
 /// Each doubt with its name, its meaning and its remedy.
-const TEXTS: [(Doubt, [&str; 3]); 16] = [
+const TEXTS: [(Doubt, [&str; 3]); 18] = [
     (
         Doubt::ZeroAfterCountryCode,
         [
@@ -56,6 +56,8 @@ const TEXTS: [(Doubt, [&str; 3]); 16] = [
     ),
     (Doubt::QuotedName, ["quoted-name", "quotes round a name", "Remove the quotes that an export has added."]),
     (Doubt::DigitInName, ["digit-in-name", "a digit in a name", "Check which column is sent as the name."]),
+    (Doubt::TitleInName, ["title-in-name", "a title before a name", "Leave out titles such as Mr or Dr."]),
+    (Doubt::NoteInName, ["note-in-name", "brackets or signs of a note in a name", "Send the name alone."]),
     (
         Doubt::CapitalNames,
         ["capital-names", "names in capitals alone, or without any", "Send names as people write them: Ada Lovelace."],
@@ -130,6 +132,8 @@ pub enum Doubt {
     EqualNames,
     QuotedName,
     DigitInName,
+    TitleInName,
+    NoteInName,
     CapitalNames,
     OuterSpaces,
     PlaceholderValue,
@@ -200,6 +204,8 @@ impl NewPatient {
         note(Doubt::EqualNames, names[0].eq_ignore_ascii_case(names[1]));
         note(Doubt::QuotedName, names.iter().any(|name| is_quoted(name)));
         note(Doubt::DigitInName, names.iter().any(|name| name.bytes().any(|byte| byte.is_ascii_digit())));
+        note(Doubt::TitleInName, names.iter().any(|name| begins_with_title(name)));
+        note(Doubt::NoteInName, names.iter().any(|name| name.bytes().any(is_sign_of_note)));
         note(Doubt::CapitalNames, names.iter().all(|name| is_in_one_case(name)));
         note(Doubt::OuterSpaces, Field::ALL.iter().any(|field| self.get(*field).is_some_and(has_outer_spaces)));
         note(Doubt::PlaceholderValue, OPTIONAL.iter().any(|field| self.get(*field).is_some_and(stands_for_none)));
@@ -260,6 +266,14 @@ fn is_quoted(name: &str) -> bool {
         && name.trim().ends_with(QUOTES)
 }
 
+fn is_sign_of_note(byte: u8) -> bool {
+    matches!(byte, b'(' | b')' | b'[' | b']' | b'&' | b';' | b':' | b'?' | b'*')
+}
+
+fn begins_with_title(name: &str) -> bool {
+    name.split_once(' ').is_some_and(|(word, _)| is_title(word))
+}
+
 /// Returns whether a name of at least two letters has capitals alone, or none. Letters of many scripts are neither.
 fn is_in_one_case(name: &str) -> bool {
     let has_both =
@@ -313,6 +327,8 @@ mod tests {
             (Field::LastName, "O'Brien"),
             (Field::LastName, "d'Arc"),
             (Field::LastName, "Na"),
+            (Field::LastName, "Master"),
+            (Field::FirstName, "Mary Jane"),
             (Field::DateOfBirth, "1904-11-26"),
         ] {
             assert_eq!(doubts_of(whole().with(field, text)), [""; 0], "{text}");
@@ -331,6 +347,10 @@ mod tests {
             (Field::LastName, "ADA", "equal-names"),
             (Field::FirstName, "\"Ada\"", "quoted-name"),
             (Field::LastName, "Lovelace2", "digit-in-name"),
+            (Field::FirstName, "Mr Nadia", "title-in-name"),
+            (Field::LastName, "dr. Smythe", "title-in-name"),
+            (Field::LastName, "Smith (deceased)", "note-in-name"),
+            (Field::FirstName, "J & M", "note-in-name"),
             (Field::AddressLine1, "1 Harbour Street ", "outer-spaces"),
             (Field::Suburb, "N/A", "placeholder-value"),
             (Field::Email, "noemail@clinic.example", "placeholder-email"),
