@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use time::{Date, Duration};
+use time::{Date, Duration, Weekday};
 
 use crate::conversions::Conversion;
 use crate::conversions::texts::trim;
@@ -83,14 +83,18 @@ pub fn date(text: &str, forms: &[DateForm]) -> Conversion {
     if year_month_day(day).is_some() {
         return Conversion::compared(text, day.to_owned());
     }
-    let mut read: Vec<_> = forms.iter().filter_map(|form| form.read(plain)).collect();
-    if read.iter().any(|day| is_of_calendar(day)) {
-        read.retain(|day| is_of_calendar(day));
+    let read = |text: &str| forms.iter().filter_map(|form| form.read(text)).collect::<Vec<_>>();
+    let (mut days, mut weekday) = (read(plain), None);
+    if days.is_empty() {
+        let (named, bare) = bare(plain);
+        (days, weekday) = (read(&bare), named);
     }
-    match read.split_first() {
-        Some((first, others)) if others.iter().all(|other| other == first) => {
-            Conversion::compared(text, first.to_owned())
-        }
+    if days.iter().any(|day| is_of_calendar(day)) {
+        days.retain(|day| is_of_calendar(day));
+    }
+    days.dedup();
+    match days.as_slice() {
+        [day] if weekday.is_none_or(|weekday| falls_on(day, weekday)) => Conversion::compared(text, day.clone()),
         _ => Conversion::Unclear,
     }
 }
@@ -161,6 +165,48 @@ impl FromStr for DateForm {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::parse(text).ok_or_else(|| UnknownDateForm { form: text.to_owned() })
     }
+}
+
+/// The day of the week that begins the text, and the rest without spaces round separators, the ending of `3rd` and the
+/// word `of`.
+fn bare(text: &str) -> (Option<Weekday>, String) {
+    let (weekday, text) = match text.split_once([' ', ',']) {
+        Some((word, rest)) if weekday(word).is_some() => (weekday(word), rest),
+        _ => (None, text),
+    };
+    let words = text.split(' ').filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case("of"));
+    let mut bare = words.map(cardinal).collect::<Vec<_>>().join(" ");
+    for separator in ['/', '-', '.'] {
+        bare = bare.replace(&format!(" {separator} "), &separator.to_string());
+    }
+    (weekday, bare)
+}
+
+/// `3` for `3rd`, and other words as they are.
+fn cardinal(word: &str) -> String {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, ending) = word.split_at(digits);
+    match ending.get(..2).filter(|_| (1..=2).contains(&digits)).map(str::to_ascii_lowercase).as_deref() {
+        Some("st" | "nd" | "rd" | "th") => format!("{number}{}", ending.get(2..).unwrap_or_default()),
+        _ => word.to_owned(),
+    }
+}
+
+/// The day of the week of this English name, or of its first three letters.
+fn weekday(word: &str) -> Option<Weekday> {
+    let word = word.trim_end_matches('.').to_ascii_lowercase();
+    let mut days = std::iter::successors(Some(Weekday::Monday), |day| Some(day.next())).take(7);
+    days.find(|day| {
+        let name = day.to_string().to_ascii_lowercase();
+        name == word || name.get(..3) == Some(&word)
+    })
+}
+
+/// Returns whether the day, as `YYYY-MM-DD`, is one of the calendar and falls on this day of the week.
+fn falls_on(day: &str, weekday: Weekday) -> bool {
+    year_month_day(day)
+        .and_then(|(year, month, day)| calendar_date(year, month, day))
+        .is_some_and(|day| day.weekday() == weekday)
 }
 
 fn parts(pattern: &str) -> Option<Vec<Part>> {

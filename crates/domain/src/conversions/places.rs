@@ -3,7 +3,7 @@
 use crate::conversions::Conversion;
 use crate::conversions::texts::trim;
 
-const AUSTRALIA: [&str; 4] = ["au", "aus", "australia", "commonwealth of australia"];
+const AUSTRALIA: [&str; 5] = ["au", "aus", "aust", "australia", "commonwealth of australia"];
 const STATES: [(&str, &str); 8] = [
     ("ACT", "australian capital territory"),
     ("NSW", "new south wales"),
