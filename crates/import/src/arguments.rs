@@ -44,10 +44,13 @@ pub(crate) struct Arguments {
     /// Remove quotes round a name, and write ’ in an email address as '
     #[arg(long)]
     pub(crate) plain_quotes: bool,
+    /// Leave out a title before a first name, such as Mr or Dr; the report names each row
+    #[arg(long)]
+    pub(crate) drop_titles: bool,
     /// Text that means no value, exactly as written in the file, such as N/A
     #[arg(long, value_name = "WORD")]
     pub(crate) empty: Vec<String>,
-    /// Rewrite Australian phone numbers, such as (02) 5550 1234, as +61255501234
+    /// Rewrite Australian phone numbers, such as (02) 5550 1234 or "M: 0491 570 006", in the form +61255501234
     #[arg(long)]
     pub(crate) australian_phones: bool,
     /// Rewrite Australia as AU, and the names of its states and territories as NSW, VIC and so on

@@ -11,6 +11,7 @@ use crate::columns::Texts;
 use crate::convert::{Change, How, convert};
 use crate::earlier::CREATED_BEFORE;
 use crate::once::OnceKeys;
+use crate::phones::unclear;
 use crate::rows::Row;
 use crate::secret::Secret;
 use crate::suspicions::{Suspicion, Suspicions};
@@ -78,15 +79,18 @@ impl<'a> Checker<'a> {
                     changes.push(Change { field, how: How::Dropped(fault) });
                 }
             }
-            patient(texts, now).map_err(|faults| faults.into_iter().map(|fault| self.say(&fault)).collect())
+            patient(texts, now).map_err(|faults| faults.into_iter().map(|fault| self.say(&fault, texts)).collect())
         })
     }
 
-    fn say(&self, fault: &FieldFault) -> String {
+    fn say(&self, fault: &FieldFault, texts: &Texts) -> String {
         let forms: Vec<_> = self.arguments.date_format.iter().map(DateForm::as_str).collect();
         match fault.field {
             Some(Field::DateOfBirth) if fault.kind == FaultKind::NotADate && !forms.is_empty() => {
                 format!("dateOfBirth is not written as {}", forms.join(" or "))
+            }
+            Some(Field::PhoneNumber) if fault.kind == FaultKind::NotE164 && self.arguments.australian_phones => {
+                format!("{fault}; this one {}", unclear(texts[Field::PhoneNumber].as_deref().unwrap_or_default()))
             }
             _ => fault.to_string(),
         }

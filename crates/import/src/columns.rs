@@ -5,7 +5,7 @@ use intake_domain::{ByField, Field, UnknownField};
 
 use crate::arguments::{Arguments, Held, Mapping};
 use crate::headers::{OF_THE_REGISTER, options, suggested};
-use crate::names::split;
+use crate::names::{Splitting, split};
 use crate::strict_csv::{Broken, Cells, Fault};
 
 /// Mark of a text that a spreadsheet would take for a formula, in the files of `intake export`.
@@ -25,7 +25,7 @@ pub(crate) struct Columns {
     held: Vec<Held>,
     /// True if `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
     pub(crate) are_exported: bool,
-    are_quotes_plain: bool,
+    splitting: Splitting,
 }
 
 impl Columns {
@@ -67,7 +67,7 @@ impl Columns {
             bail!("the header does not fit:{}", lines.map(|line| format!("\n  {line}")).collect::<String>());
         }
         let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
-        Ok(Self { held, are_exported, are_quotes_plain: arguments.plain_quotes })
+        Ok(Self { held, are_exported, splitting: Splitting::of(arguments) })
     }
 
     /// Returns how many columns there are.
@@ -91,7 +91,7 @@ impl Columns {
                     texts[*field] = Some(text.to_owned());
                 }
                 (Held::Names, Ok(cell)) => {
-                    let [first, last] = split(cell, self.are_quotes_plain)?;
+                    let [first, last] = split(cell, self.splitting)?;
                     texts[Field::FirstName] = Some(first);
                     texts[Field::LastName] = Some(last);
                 }

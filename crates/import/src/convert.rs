@@ -3,11 +3,13 @@
 
 use std::fmt;
 
-use intake_domain::conversions::{Conversion, country, date, email, phone_number, state, trimmed, unquoted};
+use intake_domain::conversions::{Conversion, country, date, email, state, trimmed, unquoted};
 use intake_domain::{Field, FieldFault};
 
 use crate::arguments::{Arguments, Setting};
 use crate::columns::Texts;
+use crate::names::without_title;
+use crate::phones::labelled_number;
 
 /// A value that was changed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,7 @@ pub(crate) enum How {
     Trimmed,
     Joined,
     Unquoted,
+    TitleDropped,
     /// Left out, because there was nothing to see.
     Blanked,
     /// Left out, because of the word that it was.
@@ -36,10 +39,11 @@ pub(crate) enum How {
 }
 
 /// The conversions in their order. Each takes what the one before it made.
-const CONVERSIONS: [How; 7] = [
+const CONVERSIONS: [How; 8] = [
     How::Trimmed,
     How::Joined,
     How::Unquoted,
+    How::TitleDropped,
     How::Emptied,
     How::DateRewritten,
     How::PhoneRewritten,
@@ -76,11 +80,14 @@ fn converted(arguments: &Arguments, field: Field, how: How, text: &str) -> Conve
             more_than_trimmed(text, unquoted)
         }
         (How::Unquoted, Field::Email) if arguments.plain_quotes => more_than_trimmed(text, email),
+        (How::TitleDropped, Field::FirstName) if arguments.drop_titles => {
+            without_title(text).map_or(Conversion::Unchanged, |name| Conversion::Converted(name.to_owned()))
+        }
         (How::Emptied, _) if arguments.empty.iter().any(|word| word == text) => Conversion::Converted(String::new()),
         (How::DateRewritten, Field::DateOfBirth) if !arguments.date_format.is_empty() => {
             date(text, &arguments.date_format)
         }
-        (How::PhoneRewritten, Field::PhoneNumber) if arguments.australian_phones => phone_number(text),
+        (How::PhoneRewritten, Field::PhoneNumber) if arguments.australian_phones => labelled_number(text),
         (How::PlaceRewritten, Field::Country) if arguments.australian_places => country(text),
         (How::PlaceRewritten, Field::State) if arguments.australian_places => state(text),
         _ => Conversion::Unchanged,
@@ -107,6 +114,7 @@ impl fmt::Display for Change {
             How::Joined => "line breaks replaced by commas",
             How::Unquoted if self.field == Field::Email => "typographic apostrophe replaced",
             How::Unquoted => "quotes round it removed",
+            How::TitleDropped => "title before it left out",
             How::Blanked => "left empty, because it was blank",
             How::Emptied => "left empty, because its text stands for no value",
             How::DateRewritten => "rewritten as YYYY-MM-DD",

@@ -12,6 +12,7 @@ mod headers;
 mod names;
 mod once;
 mod pace;
+mod phones;
 mod preflight;
 mod progress;
 mod proposal;

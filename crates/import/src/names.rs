@@ -2,21 +2,50 @@
 
 use intake_domain::conversions::{Conversion, is_placeholder, is_title, unquoted};
 
+use crate::arguments::Arguments;
+
+/// Titles that are never names, in lower case.
+const PLAIN_TITLES: [&str; 12] =
+    ["mr", "mrs", "ms", "miss", "mx", "mstr", "dr", "doctor", "prof", "professor", "rev", "reverend"];
+
 /// Words besides titles that are no part of a name, in lower case. Some are names too; nobody can tell.
 const NOTES: [&str; 12] =
     ["baby", "twin", "and", "or", "aka", "nee", "née", "deceased", "estate", "inactive", "archived", "duplicate"];
 
+/// Parts of a text that the options let it have besides two names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Splitting {
+    are_quotes_plain: bool,
+    are_titles_dropped: bool,
+}
+
+impl Splitting {
+    pub(crate) fn of(arguments: &Arguments) -> Self {
+        Self { are_quotes_plain: arguments.plain_quotes, are_titles_dropped: arguments.drop_titles }
+    }
+}
+
+/// The name without the title before it; none where there is no title, or nothing after it.
+pub(crate) fn without_title(name: &str) -> Option<&str> {
+    let (word, rest) = name.trim().split_once(char::is_whitespace)?;
+    let is_one = PLAIN_TITLES.contains(&word.trim_end_matches('.').to_lowercase().as_str());
+    Some(rest.trim_start()).filter(|_| is_one)
+}
+
 /// The first and the last name, where nothing has to be guessed: two words, or `Last, First`. Otherwise the reason,
-/// without the names.
-pub(crate) fn split(text: &str, are_quotes_plain: bool) -> Result<[String; 2], String> {
-    let plain = match unquoted(text) {
-        Conversion::Converted(plain) if are_quotes_plain => plain,
+/// without the names. A title that will be dropped stays before the first name, so that the report names the row.
+pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], String> {
+    let whole = match unquoted(text) {
+        Conversion::Converted(plain) if splitting.are_quotes_plain => plain,
         _ => text.trim().to_owned(),
     };
-    let (last, first) = match plain.split_once(',') {
-        Some((last, first)) => (last, Some(first)),
-        None => (plain.as_str(), None),
+    let (before, titled) = match whole.split_once(',') {
+        Some((last, first)) => (Some(last), first.trim()),
+        None => (None, whole.as_str()),
     };
+    let plain = without_title(titled).filter(|_| splitting.are_titles_dropped).unwrap_or(titled);
+    let title = titled.strip_suffix(plain).unwrap_or_default();
+    let (last, first) = before.map_or((plain, None), |last| (last, Some(plain)));
     for part in [last, first.unwrap_or_default()] {
         if let Some(disturbing) = part.split_whitespace().find_map(disturbing) {
             return Err(format!("the names hold {disturbing:?}, which is no part of a name or need not be one"));
@@ -29,7 +58,7 @@ pub(crate) fn split(text: &str, are_quotes_plain: bool) -> Result<[String; 2], S
     };
     names
         .filter(|(first, last)| !is_placeholder(first) && !is_placeholder(last))
-        .map(|(first, last)| [first, last].map(|name| name.trim().to_owned()))
+        .map(|(first, last)| [format!("{title}{}", first.trim()), last.trim().to_owned()])
         .ok_or_else(|| "the names are neither two words nor \"Last, First\"".to_owned())
 }
 
@@ -80,7 +109,7 @@ mod tests {
             ("李 小龍", "李", "小龍"),
             ("สมชาย น้ำดี", "สมชาย", "น้ำดี"),
         ] {
-            assert_eq!(split(text, false), Ok([first, last].map(str::to_owned)), "{text:?}");
+            assert_eq!(split(text, Splitting::default()), Ok([first, last].map(str::to_owned)), "{text:?}");
         }
     }
 
@@ -111,20 +140,40 @@ mod tests {
             ("Ada N/A", "\"/\""),
             ("-, Ada", "\"-\""),
         ] {
-            let why = split(text, false).unwrap_err();
+            let why = split(text, Splitting::default()).unwrap_err();
             assert!(why.starts_with(&format!("the names hold {disturbing}, ")), "{text:?}: {why}");
         }
         for text in ["Ada van Dyke", "Ada", "", "Lovelace,", "Ada unknown"] {
             let why = "the names are neither two words nor \"Last, First\"".to_owned();
-            assert_eq!(split(text, false), Err(why), "{text:?}");
+            assert_eq!(split(text, Splitting::default()), Err(why), "{text:?}");
         }
     }
 
     #[test]
     fn quotes_are_removed_first_where_that_is_said() {
+        const PLAIN: Splitting = Splitting { are_quotes_plain: true, are_titles_dropped: false };
         let names = |first: &str, last: &str| Ok([first, last].map(str::to_owned));
-        assert_eq!(split("'Aroha Parata'", true), names("Aroha", "Parata"));
-        assert_eq!(split("“Parata, Aroha” ", true), names("Aroha", "Parata"));
-        assert!(split("\"Aroha\" \"Parata\"", true).is_err());
+        assert_eq!(split("'Aroha Parata'", PLAIN), names("Aroha", "Parata"));
+        assert_eq!(split("“Parata, Aroha” ", PLAIN), names("Aroha", "Parata"));
+        assert!(split("\"Aroha\" \"Parata\"", PLAIN).is_err());
+    }
+
+    #[test]
+    fn a_title_that_will_be_dropped_stays_before_the_first_name() {
+        const DROPPED: Splitting = Splitting { are_quotes_plain: false, are_titles_dropped: true };
+        for (text, first, last) in [
+            ("Mr Gavin Prowse", "Mr Gavin", "Prowse"),
+            ("Smythe, Mr. Julian", "Mr. Julian", "Smythe"),
+            ("Ada Lovelace", "Ada", "Lovelace"),
+        ] {
+            assert_eq!(split(text, DROPPED), Ok([first, last].map(str::to_owned)), "{text:?}");
+        }
+        for text in
+            ["Mr Prowse", "Father Brown", "Hon Wai Chan", "Mr Dr Gavin Prowse", "Mr Smythe, Julian", "Smythe, Mr"]
+        {
+            assert!(split(text, DROPPED).is_err(), "{text:?}");
+        }
+        assert_eq!(without_title("Mr Nadia"), Some("Nadia"));
+        assert_eq!(["Mr", "Nadia", "Hon Wai"].map(without_title), [None; 3]);
     }
 }

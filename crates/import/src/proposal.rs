@@ -83,6 +83,7 @@ impl Proposal {
             trim: true,
             one_line: true,
             plain_quotes: true,
+            drop_titles: true,
             australian_phones: true,
             australian_places: true,
             drop_invalid: Field::ALL.iter().copied().filter(is_droppable).collect(),
@@ -93,6 +94,7 @@ impl Proposal {
         proposed.trim |= is_used(&[How::Trimmed, How::Blanked]);
         proposed.one_line |= is_used(&[How::Joined]);
         proposed.plain_quotes |= is_used(&[How::Unquoted]);
+        proposed.drop_titles |= is_used(&[How::TitleDropped]);
         proposed.australian_phones |= is_used(&[How::PhoneRewritten]);
         proposed.australian_places |= is_used(&[How::PlaceRewritten]);
         let dropped =
@@ -163,6 +165,7 @@ impl Proposal {
             (self.arguments.trim, "--trim"),
             (self.arguments.one_line, "--one-line"),
             (self.arguments.plain_quotes, "--plain-quotes"),
+            (self.arguments.drop_titles, "--drop-titles"),
             (self.arguments.australian_phones, "--australian-phones"),
             (self.arguments.australian_places, "--australian-places"),
         ];

@@ -141,6 +141,28 @@ fn a_column_of_both_names_is_split_where_nothing_has_to_be_guessed() {
 }
 
 #[test]
+fn titles_and_labels_are_left_out_where_that_is_said() {
+    let import = Import::start();
+    import.write(
+        "patients.csv",
+        "Patient,phoneNumber,dateOfBirth\n\
+         Mr Gavin Prowse,M: 0491 570 006,1985-12-10\n\
+         \"Smythe, Dr. Julian\",Ph: (02) 5550 1234,1985-12-10\n\
+         Ada Lovelace,0491 570 006 (Bob),1985-12-10\n\
+         Father Brown,+61491570006,1985-12-10\n",
+    );
+    let options = ["--drop-titles", "--australian-phones", "--map", "Patient=firstName+lastName"];
+    let (proposed, _) = import.propose("patients.csv");
+    assert_eq!(proposed, options);
+    let (said, errors) = import.fail("patients.csv", &options);
+    assert!(said.starts_with("4 rows: 2 created, 0 created before, 2 refused\n"), "{said}");
+    assert!(said.contains("\n  2 firstName: title before it left out (rows 2, 3)\n"), "{said}");
+    assert!(errors.contains("row 4: phoneNumber: E.164 format is required, for example +61491570006; this one holds"));
+    assert_eq!(import.texts("first_name"), ["Gavin", "Julian"]);
+    assert_eq!(import.texts("phone_number"), ["+61255501234", "+61491570006"]);
+}
+
+#[test]
 fn suspicious_values_are_counted_and_named_and_taken_as_they_are() {
     let import = Import::start();
     let mut text = format!(
