@@ -61,8 +61,8 @@ const SHORT: [(&str, &str); 6] = [
     ("mob", "mobile"),
 ];
 
-/// The content of a column with this header, as people name it: whole, without words that say nothing, or in parts, such
-/// as "Suburb / Town", that do not say different things.
+/// The content of a column with this header, as people name it: whole, without words that say nothing, or in parts
+/// that do not say different things, such as "Suburb / Town".
 pub(crate) fn meant(header: &str) -> Option<Held> {
     // Such as "Date of birth (dd/mm/yyyy)".
     let header = header.split(['(', '[']).next().unwrap_or_default();

@@ -473,7 +473,13 @@ fn a_fault_of_every_row_ends_the_run_at_once() {
         (
             "title.csv",
             b"Bayside Physio: bookings,,\n",
-            "--map \"HEADER=dateOfBirth\"\n  if the header is further down, delete the rows above it",
+            "the header does not fit:\n  the column \"Bayside Physio: bookings\" is not a field of a patient\n  \
+             the column \"\" is not a field of a patient\n  the column \"\" is not a field of a patient\n  \
+             no column holds firstName: name it with --map \"HEADER=firstName\"\n  \
+             no column holds lastName: name it with --map \"HEADER=lastName\"\n  \
+             no column holds phoneNumber: name it with --map \"HEADER=phoneNumber\"\n  \
+             no column holds dateOfBirth: name it with --map \"HEADER=dateOfBirth\"\n  \
+             if the header is further down, delete the rows above it",
         ),
         (
             "headers.csv",
