@@ -339,7 +339,7 @@ fn visit_single_sign_on(browser: &Browser, look: &dyn Fn(&str)) {
     come_back("/settings/confirm/provider?next=/settings/account/second-factor", "ann@clinic.example", "Scan this");
     app.turn_on_second_factor(browser, || ());
     unconfirm(&app);
-    come_back("/settings/confirm/provider", "ann@clinic.example", "Enter your code as well");
+    come_back("/settings/confirm/provider", "ann@clinic.example", "Now enter your code");
     look("confirming by single sign-on with a second factor");
     browser.open(&app.url("/settings/account"));
     browser.wait_for("by single sign-on");
