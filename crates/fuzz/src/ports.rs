@@ -2,15 +2,16 @@
 
 use intake_domain::{
     Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeKeyOutcome, ChangeZoneOutcome, ClearMarkOutcome, Credentials, EmailAddress, EmailChangeStore, EmailOutcome,
-    EndSessionsOutcome, Guest, Invitation, InvitationStore, InviteOutcome, IssueOutcome, JoinOutcome, KeyAge,
-    KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord,
-    KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LimitAgeOutcome, LinkDelivery, ManageKeysError,
-    Member, MemberId, MemberRecord, MemberStore, Name, NameOutcome, Network, NewInvitation, NewKey, NewMemberLink,
-    NewSecondFactor, NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash,
-    PasswordResetOutcome, PasswordResetStore, PauseOutcome, ProviderAccount, RemoveOutcome, RequestEmailOutcome,
-    RequireOutcome, ResumeOutcome, RevokeOutcome, Role, RoleOutcome, SecondFactorOutcome, SecondFactorStore,
-    StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome, Zone, ZoneStore,
+    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ChangeZoneOutcome, ClearMarkOutcome, ConfirmEmailError,
+    Credentials, EmailAddress, EmailChangeStore, EndSessionsOutcome, Guest, Invitation, InvitationStore, InviteOutcome,
+    IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage,
+    KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore,
+    LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord, MemberStore, Name, Network,
+    NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation, OpenReset, OrganisationId,
+    PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, PauseOutcome, ProviderAccount,
+    RemoveOutcome, RequestEmailError, RequireOutcome, ResumeOutcome, RevokeOutcome, Role, RoleOutcome,
+    SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome,
+    Zone, ZoneStore,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -178,7 +179,7 @@ mock! {
 
     #[async_trait::async_trait]
     impl AccountStore for Members {
-        async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError>;
+        async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<(), ChangeNameError>;
         async fn change_email(
             &self,
             member: &Member,
@@ -186,7 +187,7 @@ mock! {
             seen: &PasswordHash,
             new: &PasswordHash,
             audit: &AuditContext,
-        ) -> Result<EmailOutcome, StoreError>;
+        ) -> Result<(), ChangeEmailError>;
         async fn link_to_provider(
             &self,
             member: &Member,
@@ -210,7 +211,7 @@ mock! {
             email: &EmailAddress,
             link: &NewMemberLink,
             audit: &AuditContext,
-        ) -> Result<RequestEmailOutcome, StoreError>;
+        ) -> Result<(), RequestEmailError>;
         async fn email_change(
             &self,
             token: &TokenDigest,
@@ -222,7 +223,7 @@ mock! {
             account: &Account,
             email: &EmailAddress,
             audit: &AuditContext,
-        ) -> Result<Option<EmailOutcome>, StoreError>;
+        ) -> Result<(), ConfirmEmailError>;
     }
 
     #[async_trait::async_trait]

@@ -2,9 +2,9 @@
 
 use time::{Duration, OffsetDateTime};
 
-use crate::accounts::account_store::{AccountStore, EmailOutcome, NameOutcome};
+use crate::accounts::account_store::{AccountStore, ChangeEmailError, ChangeNameError};
 use crate::accounts::confirmation::{ConfirmedMember, own_hash};
-use crate::accounts::email_change_store::{EmailChangeStore, RequestEmailOutcome};
+use crate::accounts::email_change_store::{ConfirmEmailError, EmailChangeStore, RequestEmailError};
 use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
 use crate::accounts::identity_provider::Identity;
 use crate::accounts::member::{Account, Member, NewMemberLink};
@@ -14,42 +14,9 @@ use crate::accounts::presented::PresentedPassword;
 use crate::accounts::salt::{salt_for, salt_of};
 use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
-use crate::name::{Name, NameError};
+use crate::name::Name;
 use crate::store_error::StoreError;
 use crate::token::Token;
-
-/// Reason why a member's name was not changed.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ChangeNameError {
-    /// The text cannot be a name, or another member has it.
-    #[error("the name is refused")]
-    Invalid(#[source] NameError),
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Reason why a member's email address was not changed.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ChangeEmailError {
-    /// Another member of one of the member's organisations has this address.
-    #[error("the email address is taken")]
-    Taken,
-    /// The password is not the member's.
-    #[error("the password is wrong")]
-    WrongPassword,
-    /// An account with the address was made, or the member's password changed, while the password was hashed.
-    #[error("the accounts with the email address have changed")]
-    AccountChanged,
-    /// The password was neither hashed nor compared.
-    #[error(transparent)]
-    Hasher(#[from] HasherError),
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// Reason why a member's password was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -77,10 +44,7 @@ pub async fn change_name(
         return Ok(());
     }
     let name = Name::of_member(name).map_err(ChangeNameError::Invalid)?;
-    match accounts.change_name(member, &name, audit).await? {
-        NameOutcome::Changed => Ok(()),
-        NameOutcome::Taken => Err(ChangeNameError::Invalid(NameError::Taken)),
-    }
+    accounts.change_name(member, &name, audit).await
 }
 
 /// Gives a member another password. All other sessions of the member end.
@@ -130,33 +94,6 @@ pub async fn link_to_provider(
 /// Time for which a new address can be confirmed.
 pub const EMAIL_CHANGE_LIFE: Duration = Duration::hours(24);
 
-/// Reason why no change of an address was begun.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum RequestEmailError {
-    /// There were too many lately.
-    #[error("too many changes of addresses were asked for")]
-    TooManyLately,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Reason why a new address was not confirmed.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ConfirmEmailError {
-    /// The link is unknown, has expired, or was used or replaced.
-    #[error("there is no such change of an address")]
-    NoChange,
-    /// Another member signs in with the address.
-    #[error("the email address is taken")]
-    Taken,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Begins to change a member's address: the link of this token, mailed to the new address, completes it. Whether
 /// another member has the address is not said, because it is not proved yet that the mailbox is the member's.
 pub async fn request_email_change(
@@ -168,10 +105,8 @@ pub async fn request_email_change(
 ) -> Result<OffsetDateTime, RequestEmailError> {
     let expires_at = audit.at + EMAIL_CHANGE_LIFE;
     let link = NewMemberLink { token: token.digest(), expires_at };
-    match changes.request_email_change(member.member(), email, &link, &member.confirm(audit)).await? {
-        RequestEmailOutcome::Requested => Ok(expires_at),
-        RequestEmailOutcome::TooManyLately => Err(RequestEmailError::TooManyLately),
-    }
+    changes.request_email_change(member.member(), email, &link, &member.confirm(audit)).await?;
+    Ok(expires_at)
 }
 
 /// Gives the member of an open link the address that it was mailed to. All sessions of the member end. Returns the
@@ -183,11 +118,8 @@ pub async fn confirm_email_change(
 ) -> Result<(Account, EmailAddress), ConfirmEmailError> {
     let digest = token.digest();
     let (account, email) = changes.email_change(&digest, origin.at).await?.ok_or(ConfirmEmailError::NoChange)?;
-    match changes.confirm_email_change(&digest, &account, &email, &origin.by(account.actor())).await? {
-        Some(EmailOutcome::Changed) => Ok((account, email)),
-        Some(EmailOutcome::Taken) => Err(ConfirmEmailError::Taken),
-        Some(EmailOutcome::AccountChanged) | None => Err(ConfirmEmailError::NoChange),
-    }
+    changes.confirm_email_change(&digest, &account, &email, &origin.by(account.actor())).await?;
+    Ok((account, email))
 }
 
 /// Gives a member another email address, with which they sign in from then on. All other sessions of the member
@@ -211,9 +143,5 @@ pub async fn change_email(
     let password = Password::known(password.expose());
     let salt = salt_for(members, email, salt).await?;
     let new = hasher.hash(Requester::NewPassword, &password, salt).await?;
-    match accounts.change_email(member.member(), email, &right, &new, &member.confirm(audit)).await? {
-        EmailOutcome::Changed => Ok(()),
-        EmailOutcome::Taken => Err(ChangeEmailError::Taken),
-        EmailOutcome::AccountChanged => Err(ChangeEmailError::AccountChanged),
-    }
+    accounts.change_email(member.member(), email, &right, &new, &member.confirm(audit)).await
 }

@@ -2,34 +2,46 @@
 
 use async_trait::async_trait;
 
+use crate::accounts::hasher::HasherError;
 use crate::accounts::member::Member;
 use crate::accounts::password::PasswordHash;
 use crate::accounts::subject::Subject;
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
-use crate::name::Name;
+use crate::name::{Name, NameError};
 use crate::store_error::StoreError;
 
-/// Outcome of an attempt to change a member's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why a member's name was not changed.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum NameOutcome {
-    /// Other members see it from now on.
-    Changed,
-    /// Another member of the organisation has it.
-    Taken,
+pub enum ChangeNameError {
+    /// The text cannot be a name, or another member has it.
+    #[error("the name is refused")]
+    Invalid(#[source] NameError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// Outcome of an attempt to change a member's email address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why a member's email address was not changed.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum EmailOutcome {
-    /// The member signs in with it.
-    Changed,
-    /// Another account already has it. Where no mail proves it: another member of the same organisation.
+pub enum ChangeEmailError {
+    /// Another member of one of the member's organisations has this address.
+    #[error("the email address is taken")]
     Taken,
+    /// The password is not the member's.
+    #[error("the password is wrong")]
+    WrongPassword,
     /// An account with the address was made, or the member's password changed, while the password was hashed.
+    #[error("the accounts with the email address have changed")]
     AccountChanged,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// The accounts of members. Every change is recorded in the same transaction.
@@ -37,7 +49,7 @@ pub enum EmailOutcome {
 #[async_trait]
 pub trait AccountStore: Send + Sync {
     /// Gives the member another name, unless another member of one of their organisations has it.
-    async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError>;
+    async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<(), ChangeNameError>;
 
     /// Gives the member another email address, which nothing proves, unless another member of one of their
     /// organisations has it. `seen` is the hash of the password until then; `new` has the salt of the accounts with the
@@ -50,7 +62,7 @@ pub trait AccountStore: Send + Sync {
         seen: &PasswordHash,
         new: &PasswordHash,
         audit: &AuditContext,
-    ) -> Result<EmailOutcome, StoreError>;
+    ) -> Result<(), ChangeEmailError>;
 
     /// Links the member's account to this person at the provider of single sign-on, who has the member's address there.
     /// Ends every session of the member but the one in which it was confirmed, every waiting sign-in, and open links.

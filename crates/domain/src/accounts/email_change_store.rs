@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
-use crate::accounts::account_store::EmailOutcome;
 use crate::accounts::member::{Account, Member, NewMemberLink};
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
@@ -16,15 +15,32 @@ pub const EMAIL_CHANGES_PER_DAY_MAX: u32 = 5;
 /// Changes that the members of an organisation may ask for within an hour.
 pub const EMAIL_CHANGES_PER_HOUR_MAX: u32 = 20;
 
-/// Outcome of a request for another email address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why no change of an address was begun.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum RequestEmailOutcome {
-    /// The change waits for its link.
-    Requested,
+pub enum RequestEmailError {
     /// The member asked for [`EMAIL_CHANGES_PER_DAY_MAX`] changes within a day, or the organisation's members for
     /// [`EMAIL_CHANGES_PER_HOUR_MAX`] within an hour.
+    #[error("too many changes of addresses were asked for")]
     TooManyLately,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reason why a new address was not confirmed.
+#[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
+pub enum ConfirmEmailError {
+    /// The link is unknown, has expired, or was used or replaced.
+    #[error("there is no such change of an address")]
+    NoChange,
+    /// Another member signs in with the address.
+    #[error("the email address is taken")]
+    Taken,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Changes of an email address that wait for a mailed link. Every change is recorded in the same transaction.
@@ -39,7 +55,7 @@ pub trait EmailChangeStore: Send + Sync {
         email: &EmailAddress,
         link: &NewMemberLink,
         audit: &AuditContext,
-    ) -> Result<RequestEmailOutcome, StoreError>;
+    ) -> Result<(), RequestEmailError>;
 
     /// The member who asked for a change of their address by this link, if it is still open, and the new address.
     async fn email_change(
@@ -49,12 +65,12 @@ pub trait EmailChangeStore: Send + Sync {
     ) -> Result<Option<(Account, EmailAddress)>, StoreError>;
 
     /// Uses the link up, and gives the member the address unless another account has it. Ends every session of the
-    /// member, every waiting sign-in and an open reset link. None: the link is no longer open.
+    /// member, every waiting sign-in and an open reset link.
     async fn confirm_email_change(
         &self,
         token: &TokenDigest,
         account: &Account,
         email: &EmailAddress,
         audit: &AuditContext,
-    ) -> Result<Option<EmailOutcome>, StoreError>;
+    ) -> Result<(), ConfirmEmailError>;
 }

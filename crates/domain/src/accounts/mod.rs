@@ -27,17 +27,16 @@ pub(crate) mod session_store;
 pub(crate) mod subject;
 
 pub use account::{
-    ChangeEmailError, ChangeNameError, ChangePasswordError, ConfirmEmailError, EMAIL_CHANGE_LIFE, LinkError,
-    RequestEmailError, change_email, change_name, change_password, confirm_email_change, link_to_provider,
-    request_email_change,
+    ChangePasswordError, EMAIL_CHANGE_LIFE, LinkError, change_email, change_name, change_password,
+    confirm_email_change, link_to_provider, request_email_change,
 };
-pub use account_store::{AccountStore, EmailOutcome, NameOutcome};
+pub use account_store::{AccountStore, ChangeEmailError, ChangeNameError};
 pub use confirmation::{
     CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, Renewal, confirm_after_provider,
     confirm_by_passkey, confirm_by_password,
 };
 pub use email_change_store::{
-    EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailOutcome,
+    ConfirmEmailError, EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailError,
 };
 pub use evidence::{Evidence, FirstStep, Proof};
 pub use guessable::{EasyToGuess, PasswordOwner};

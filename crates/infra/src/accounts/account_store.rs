@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    AccountStore, Action, AuditContext, EmailAddress, EmailOutcome, Member, Name, NameOutcome, PasswordHash,
-    StoreError, Subject,
+    AccountStore, Action, AuditContext, ChangeEmailError, ChangeNameError, EmailAddress, Member, Name, NameError,
+    PasswordHash, StoreError, Subject,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -21,21 +21,20 @@ use crate::schema::{email_changes, members, memberships, password_resets, waitin
 
 #[async_trait]
 impl AccountStore for PostgresMembers {
-    async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<NameOutcome, StoreError> {
+    async fn change_name(&self, member: &Member, name: &Name, audit: &AuditContext) -> Result<(), ChangeNameError> {
         let (member, name, audit) = (member.clone(), name.clone(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             lock_member(connection, id)?;
             for organisation in organisations_of(connection, id)? {
                 if is_anothers(connection, organisation, id, name.as_str())? {
-                    return Ok(NameOutcome::Taken);
+                    return Ok(Err(ChangeNameError::Invalid(NameError::Taken)));
                 }
             }
             diesel::update(members::table.find(id)).set(members::name.eq(name.as_str())).execute(connection)?;
-            record_in_all(connection, id, Action::NameChanged, name.as_str(), &audit)?;
-            Ok(NameOutcome::Changed)
+            record_in_all(connection, id, Action::NameChanged, name.as_str(), &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn change_email(
@@ -45,7 +44,7 @@ impl AccountStore for PostgresMembers {
         seen: &PasswordHash,
         new: &PasswordHash,
         audit: &AuditContext,
-    ) -> Result<EmailOutcome, StoreError> {
+    ) -> Result<(), ChangeEmailError> {
         let (id, email, audit) = (*member.id.as_uuid(), email.clone(), audit.clone());
         let (seen, new) = (seen.clone(), new.clone());
         let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
@@ -54,23 +53,22 @@ impl AccountStore for PostgresMembers {
             match locked.as_ref().and_then(StoredProofs::password) {
                 Some(hash) if hash == seen.as_str() => {}
                 // By an earlier run that was committed and whose answer was lost.
-                Some(hash) if hash == new.as_str() => return Ok(EmailOutcome::Changed),
-                _ => return Ok(EmailOutcome::AccountChanged),
+                Some(hash) if hash == new.as_str() => return Ok(Ok(())),
+                _ => return Ok(Err(ChangeEmailError::AccountChanged)),
             }
             let others = others_with(connection, &email.folded(), id)?;
             for organisation in organisations_of(connection, id)? {
                 lock_organisation(connection, organisation)?;
                 if is_anothers_address(connection, organisation, id, &email.folded())? {
-                    return Ok(EmailOutcome::Taken);
+                    return Ok(Err(ChangeEmailError::Taken));
                 }
             }
             if others.iter().any(|other| !other.has_salt_of(&new)) {
-                return Ok(EmailOutcome::AccountChanged);
+                return Ok(Err(ChangeEmailError::AccountChanged));
             }
-            put_email(connection, id, &email, Some(&new), &audit)?;
-            Ok(EmailOutcome::Changed)
+            put_email(connection, id, &email, Some(&new), &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn link_to_provider(

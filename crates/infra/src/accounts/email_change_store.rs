@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, AuditContext, EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailAddress,
-    EmailChangeStore, EmailOutcome, Member, NewMemberLink, RequestEmailOutcome, StoreError, TokenDigest,
+    Account, Action, AuditContext, ConfirmEmailError, EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX,
+    EmailAddress, EmailChangeStore, Member, NewMemberLink, RequestEmailError, StoreError, TokenDigest,
 };
 use time::{Duration, OffsetDateTime};
 
@@ -28,12 +28,12 @@ impl EmailChangeStore for PostgresMembers {
         email: &EmailAddress,
         link: &NewMemberLink,
         audit: &AuditContext,
-    ) -> Result<RequestEmailOutcome, StoreError> {
+    ) -> Result<(), RequestEmailError> {
         let (member, email, link, audit) = (member.clone(), email.clone(), link.clone(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             assert_confirmed(connection, &audit)?;
             if are_too_many(connection, &member, &audit)? {
-                return Ok(RequestEmailOutcome::TooManyLately);
+                return Ok(Err(RequestEmailError::TooManyLately));
             }
             let what = (
                 email_changes::email.eq(email.as_str()),
@@ -46,10 +46,10 @@ impl EmailChangeStore for PostgresMembers {
                 .do_update()
                 .set(what)
                 .execute(connection)?;
-            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &audit)?;
-            Ok(RequestEmailOutcome::Requested)
+            record_in_all(connection, *member.id.as_uuid(), Action::EmailChangeRequested, email.as_str(), &audit)
+                .map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn email_change(
@@ -75,7 +75,7 @@ impl EmailChangeStore for PostgresMembers {
         account: &Account,
         email: &EmailAddress,
         audit: &AuditContext,
-    ) -> Result<Option<EmailOutcome>, StoreError> {
+    ) -> Result<(), ConfirmEmailError> {
         let (token, account, email, audit) = (*token, account.clone(), email.clone(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, account.id).await?, move |connection| {
             // As those do who end the link.
@@ -89,16 +89,15 @@ impl EmailChangeStore for PostgresMembers {
                 // Used by an earlier run whose answer was lost, or by another person.
                 let own = members::table.find(account.id.as_uuid()).filter(members::email.eq(email.as_str()));
                 let is_done = diesel::select(diesel::dsl::exists(own)).get_result::<bool>(connection)?;
-                return Ok(is_done.then_some(EmailOutcome::Changed));
+                return Ok(is_done.then_some(()).ok_or(ConfirmEmailError::NoChange));
             }
             if !others_with(connection, &email.folded(), *account.id.as_uuid())?.is_empty() {
-                return Ok(Some(EmailOutcome::Taken));
+                return Ok(Err(ConfirmEmailError::Taken));
             }
             put_email(connection, *account.id.as_uuid(), &email, None, &audit)?;
-            prove(connection, *account.id.as_uuid(), ProvedBy::Mail, &audit)?;
-            Ok(Some(EmailOutcome::Changed))
+            prove(connection, *account.id.as_uuid(), ProvedBy::Mail, &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 }
 
