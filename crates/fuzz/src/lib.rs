@@ -11,10 +11,10 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Keys, Mails, Members};
 use intake_domain::{
-    AddKeyOutcome, ChangeKeyOutcome, ChooseOutcome, CreatedInPart, EndOutcome, Environment, Factors, Holder,
-    InviteOutcome, KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog, MockKeyActivity, MockOwnKeyStore,
-    MockPasskeyStore, MockPasswordHasher, MockPatientRegister, MockSessionStore, MockSignatures, Name, OwnKeyStore,
-    PasskeyStore, PasswordHasher, Passwords, Role, SessionStore, SignedIn, Token, Zone,
+    ChangeKeyOutcome, ChooseOutcome, CreatedInPart, EndOutcome, Environment, Factors, Holder, InviteOutcome,
+    KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog, MockKeyActivity, MockOwnKeyStore, MockPasskeyStore,
+    MockPasswordHasher, MockPatientRegister, MockSessionStore, MockSignatures, Name, OwnKeyStore, PasskeyStore,
+    PasswordHasher, Passwords, Role, SessionStore, SignedIn, Token, Zone,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -94,7 +94,7 @@ fn call<B: MessageBody>(
 fn keys() -> Arc<dyn Keys> {
     let mut keys = MockKeys::new();
     keys.expect_place().returning(|_| Ok(KeyPlace::new(|_| true)));
-    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::Added));
+    keys.expect_add_key().returning(|_, _| Ok(()));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
     keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));

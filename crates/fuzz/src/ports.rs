@@ -1,9 +1,9 @@
 //! One mock for each of the dashboard's wide ports.
 
 use intake_domain::{
-    Account, AccountStore, AddKeyOutcome, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ChangeZoneOutcome, ClearMarkOutcome, ConfirmEmailError,
-    Credentials, EmailAddress, EmailChangeStore, EndSessionsOutcome, Guest, Invitation, InvitationStore, InviteOutcome,
+    Account, AccountStore, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId, ChangeEmailError,
+    ChangeKeyOutcome, ChangeNameError, ChangeZoneOutcome, ClearMarkOutcome, ConfirmEmailError, Credentials,
+    EmailAddress, EmailChangeStore, EndSessionsOutcome, Guest, Invitation, InvitationStore, InviteOutcome,
     IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage,
     KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore,
     LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord, MemberStore, Name, Network,
@@ -22,7 +22,7 @@ mock! {
     #[async_trait::async_trait]
     impl KeyStore for Keys {
         async fn place(&self, organisation: OrganisationId) -> Result<KeyPlace, StoreError>;
-        async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError>;
+        async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<(), ManageKeysError>;
     }
 
     #[async_trait::async_trait]

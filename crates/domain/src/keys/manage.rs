@@ -9,12 +9,11 @@ use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
 use crate::keys::description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
-use crate::keys::key_age::KeyAge;
+use crate::keys::manage_error::ManageKeysError;
 use crate::keys::record::KeyRecord;
 use crate::keys::search::KeyList;
-use crate::keys::store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
+use crate::keys::store::{KeyStore, NewKey, Replacement};
 use crate::name::Name;
-use crate::store_error::StoreError;
 
 /// A request for a key, with the id and the random bits that the service gives it.
 #[derive(Debug)]
@@ -52,48 +51,6 @@ pub struct IssuedKey {
     pub key: ApiKey,
 }
 
-/// Reason why keys could not be managed.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ManageKeysError {
-    /// No organisation has this id.
-    #[error("there is no organisation {0}")]
-    NoSuchOrganisation(OrganisationId),
-    /// The organisation is suspended.
-    #[error("the organisation {0} is suspended, so it gets no keys")]
-    OrganisationSuspended(OrganisationId),
-    /// The organisation is closed.
-    #[error("the organisation {0} is closed, so it gets no keys")]
-    OrganisationClosed(OrganisationId),
-    /// No key has this id.
-    #[error("there is no key {0}")]
-    NoSuchKey(KeyId),
-    /// The key would work for longer than the organisation lets its keys work.
-    #[error("keys of this organisation must expire within {0}")]
-    TooLong(KeyAge),
-    /// The request was sent before: its key was shown then, and cannot be shown again.
-    #[error("the key was made already")]
-    AlreadyMade,
-    /// The key to be replaced is no longer active, or belongs to another organisation.
-    #[error("there is no active key to replace")]
-    NothingToReplace,
-    /// The organisation has [`ACTIVE_KEYS_MAX`] active keys, which is the limit.
-    #[error("the organisation has {ACTIVE_KEYS_MAX} active keys: revoke one first")]
-    TooManyKeys,
-    /// The members of the organisation made [`KEYS_PER_DAY_MAX`] keys within a day, which is the limit.
-    #[error("{KEYS_PER_DAY_MAX} keys were made within a day: try again tomorrow")]
-    TooManyToday,
-    /// The key was revoked or has expired, so it cannot be paused or resumed.
-    #[error("the key {0} was revoked or has expired")]
-    KeyIsOver(KeyId),
-    /// The member is not an administrator, or no longer.
-    #[error("only administrators can do this")]
-    NotAdministrator,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Makes a key. Its digest and hint are stored, the key itself is not.
 pub async fn create_key(
     keys: &dyn KeyStore,
@@ -115,17 +72,8 @@ pub async fn create_key(
         contact,
         replaces,
     };
-    match keys.add_key(&record, audit).await? {
-        AddKeyOutcome::Added => Ok(IssuedKey { id, organisation_id, name, expires_at, key }),
-        AddKeyOutcome::AlreadyThere => Err(ManageKeysError::AlreadyMade),
-        AddKeyOutcome::NoSuchOrganisation => Err(ManageKeysError::NoSuchOrganisation(organisation_id)),
-        AddKeyOutcome::OrganisationSuspended => Err(ManageKeysError::OrganisationSuspended(organisation_id)),
-        AddKeyOutcome::OrganisationClosed => Err(ManageKeysError::OrganisationClosed(organisation_id)),
-        AddKeyOutcome::TooLong(age) => Err(ManageKeysError::TooLong(age)),
-        AddKeyOutcome::NothingToReplace => Err(ManageKeysError::NothingToReplace),
-        AddKeyOutcome::TooMany => Err(ManageKeysError::TooManyKeys),
-        AddKeyOutcome::TooManyToday => Err(ManageKeysError::TooManyToday),
-    }
+    keys.add_key(&record, audit).await?;
+    Ok(IssuedKey { id, organisation_id, name, expires_at, key })
 }
 
 /// The organisation's keys, the oldest first.

@@ -11,6 +11,7 @@ pub(crate) mod description;
 pub(crate) mod expiring;
 pub(crate) mod key_age;
 pub(crate) mod manage;
+pub(crate) mod manage_error;
 pub(crate) mod organisation;
 pub(crate) mod pause;
 pub(crate) mod record;
@@ -32,7 +33,8 @@ pub use client::{ClientProgram, KeyClient};
 pub use description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore};
 pub use key_age::{KeyAge, days_in_words};
-pub use manage::{IssuedKey, KeyRequest, ManageKeysError, allow_networks, clear_sent_in_clear, create_key, list_keys};
+pub use manage::{IssuedKey, KeyRequest, allow_networks, clear_sent_in_clear, create_key, list_keys};
+pub use manage_error::{ACTIVE_KEYS_MAX, KEYS_PER_DAY_MAX, ManageKeysError};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor, OnlyRefused};
@@ -41,7 +43,7 @@ pub use replace::replace_leaked_key;
 pub use revoke::{KeyRevocationStore, RevokeOutcome};
 pub use search::{ENDED_LATELY, EXPIRES_SOON, KEYS_PER_PAGE, KeyList, KeyOrder, KeyPage, KeyScope, KeySearch};
 pub use stop::{KeyStop, KeyStopStore, StoppedKey};
-pub use store::{ACTIVE_KEYS_MAX, AddKeyOutcome, KEYS_PER_DAY_MAX, KeyStore, NewKey, Replacement};
+pub use store::{KeyStore, NewKey, Replacement};
 pub use unusual::{
     BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS,
     UnusualKey, UnusualKeyStore, UnusualUse,

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
-use crate::keys::manage::ManageKeysError;
+use crate::keys::manage_error::ManageKeysError;
 
 /// Outcome of the pause of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,8 @@
 
 use crate::audit::context::AuditContext;
 use crate::keys::api_key::KeyFormat;
-use crate::keys::manage::{IssuedKey, KeyRequest, ManageKeysError, create_key};
+use crate::keys::manage::{IssuedKey, KeyRequest, create_key};
+use crate::keys::manage_error::ManageKeysError;
 use crate::keys::revoke::KeyRevocationStore;
 use crate::keys::store::KeyStore;
 

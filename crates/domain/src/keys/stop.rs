@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::ids::{AuditEntryId, KeyId, OrganisationId};
-use crate::keys::manage::ManageKeysError;
+use crate::keys::manage_error::ManageKeysError;
 use crate::store_error::StoreError;
 
 /// Keys that were stopped together and can be resumed together.

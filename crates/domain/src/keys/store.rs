@@ -8,7 +8,7 @@ use crate::ids::{KeyId, OrganisationId};
 use crate::key_note::KeyContact;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::api_key::{KeyDigest, KeyPlace};
-use crate::keys::key_age::KeyAge;
+use crate::keys::manage_error::ManageKeysError;
 use crate::name::Name;
 use crate::store_error::StoreError;
 
@@ -61,38 +61,6 @@ impl Replacement {
     }
 }
 
-/// Keys of an organisation that may be active at once: far more than people can look after, and few enough for one
-/// page. Keys made at the same moment may exceed it by a few.
-pub const ACTIVE_KEYS_MAX: u32 = 500;
-
-/// Keys that the members of an organisation may make in a day: enough to replace every active key at once. Revoked keys
-/// are kept for ever, so without a limit one member could fill the register with them.
-pub const KEYS_PER_DAY_MAX: u32 = ACTIVE_KEYS_MAX;
-
-/// Outcome of an attempt to store a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum AddKeyOutcome {
-    /// It is stored.
-    Added,
-    /// Another key has this id: the same request was carried out before.
-    AlreadyThere,
-    /// No organisation has the id that was given.
-    NoSuchOrganisation,
-    /// The organisation is suspended.
-    OrganisationSuspended,
-    /// The organisation is closed.
-    OrganisationClosed,
-    /// The key would work for longer than the organisation lets its keys work.
-    TooLong(KeyAge),
-    /// The key to be replaced is not an active one of the organisation.
-    NothingToReplace,
-    /// The organisation has [`ACTIVE_KEYS_MAX`] active keys.
-    TooMany,
-    /// The members of the organisation made [`KEYS_PER_DAY_MAX`] keys within a day.
-    TooManyToday,
-}
-
 /// Stores the API keys of organisations.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
@@ -101,5 +69,5 @@ pub trait KeyStore: Send + Sync {
     async fn place(&self, organisation: OrganisationId) -> Result<KeyPlace, StoreError>;
 
     /// Stores a key, and records the change with it.
-    async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError>;
+    async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<(), ManageKeysError>;
 }

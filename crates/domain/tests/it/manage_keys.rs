@@ -1,9 +1,9 @@
 //! The key use cases against a mocked store.
 
 use intake_domain::{
-    Actor, AddKeyOutcome, AuditContext, Environment, KeyContact, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest,
-    KeySecret, ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome,
-    create_key, list_keys, replace_leaked_key,
+    Actor, AuditContext, Environment, KeyContact, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest, KeySecret,
+    ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
+    list_keys, replace_leaked_key,
 };
 use time::macros::datetime;
 
@@ -46,14 +46,14 @@ fn a_key_is_made_that_suits_its_organisation() {
     });
     keys.expect_add_key().times(1).returning(move |stored, _| {
         assert!(suits(&stored.digest));
-        Ok(AddKeyOutcome::Added)
+        Ok(())
     });
     let issued = run(create_key(&keys, &format(), key_request(), &audit())).unwrap();
     assert!(suits(&issued.key.digest()) && !suits(&format().mint([3; 32]).digest()));
 
     let mut keys = MockKeyStore::new();
     keys.expect_place().returning(|_| Ok(KeyPlace::new(|_| false)));
-    keys.expect_add_key().times(1).returning(|_, _| Ok(AddKeyOutcome::Added));
+    keys.expect_add_key().times(1).returning(|_, _| Ok(()));
     assert!(run(create_key(&keys, &format(), key_request(), &audit())).is_ok(), "where none suits, any works");
 }
 
@@ -70,7 +70,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
         assert_eq!(stored.contact.as_str(), "Acme, 02 5550 1234");
         assert_eq!((stored.created_at, stored.id), (NOW, KeyId::new(NOW, [2; 10])));
         assert!(!format!("{stored:?}").contains(key.expose()));
-        Ok(AddKeyOutcome::Added)
+        Ok(())
     });
     let issued = run(create_key(&keys, &format(), key_request(), &audit())).unwrap();
     assert!(issued.key.expose().starts_with("intake_live_"));
@@ -80,7 +80,7 @@ fn a_made_key_is_handed_out_and_only_its_digest_is_stored() {
 #[test]
 fn a_request_that_is_repeated_shows_no_second_key() {
     let mut keys = key_store();
-    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::AlreadyThere));
+    keys.expect_add_key().returning(|_, _| Err(ManageKeysError::AlreadyMade));
     let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::AlreadyMade)));
 }
@@ -89,11 +89,11 @@ fn a_request_that_is_repeated_shows_no_second_key() {
 fn a_key_takes_the_place_of_an_active_one_alone() {
     let key = KeyId::new(NOW, [9; 10]);
     let replaces = Some(Replacement { key, ends_after: time::Duration::HOUR, ends_by: NOW + time::Duration::DAY });
-    for (added, is_made) in [(AddKeyOutcome::Added, true), (AddKeyOutcome::NothingToReplace, false)] {
+    for (added, is_made) in [(Ok(()), true), (Err(ManageKeysError::NothingToReplace), false)] {
         let mut keys = key_store();
-        keys.expect_add_key().times(1).returning(move |stored, _| {
+        keys.expect_add_key().times(1).return_once(move |stored, _| {
             assert_eq!(stored.replaces, replaces);
-            Ok(added)
+            added
         });
         let request = KeyRequest { replaces, ..key_request() };
         let result = run(create_key(&keys, &format(), request, &audit()));
@@ -106,13 +106,13 @@ fn a_key_takes_the_place_of_an_active_one_alone() {
 fn a_leaked_key_is_revoked_once_its_replacement_is_made_and_not_without_one() {
     let old = KeyId::new(NOW, [9; 10]);
     for (added, revocations) in
-        [(AddKeyOutcome::Added, 1), (AddKeyOutcome::AlreadyThere, 1), (AddKeyOutcome::TooMany, 0)]
+        [(Ok(()), 1), (Err(ManageKeysError::AlreadyMade), 1), (Err(ManageKeysError::TooManyKeys), 0)]
     {
-        let mut keys = key_store();
-        keys.expect_add_key().times(1).returning(move |stored, _| {
+        let (mut keys, is_made) = (key_store(), added.is_ok());
+        keys.expect_add_key().times(1).return_once(move |stored, _| {
             let replacement = stored.replaces.unwrap();
             assert_eq!((replacement.key, replacement.ends_by), (old, NOW), "it ends in the same transaction");
-            Ok(added)
+            added
         });
         let mut revoked = MockKeyRevocationStore::new();
         revoked.expect_revoke().times(revocations).returning(move |key, within, _| {
@@ -121,14 +121,14 @@ fn a_leaked_key_is_revoked_once_its_replacement_is_made_and_not_without_one() {
         });
         let request = KeyRequest { replaces: Some(Replacement::at_once(old, NOW)), ..key_request() };
         let made = run(replace_leaked_key(&keys, &revoked, &format(), request, &audit(), &audit()));
-        assert_eq!(made.is_ok(), added == AddKeyOutcome::Added);
+        assert_eq!(made.is_ok(), is_made);
     }
 }
 
 #[test]
 fn a_key_for_nobody_is_refused() {
     let mut keys = key_store();
-    keys.expect_add_key().returning(|_, _| Ok(AddKeyOutcome::NoSuchOrganisation));
+    keys.expect_add_key().returning(|_, _| Err(ManageKeysError::NoSuchOrganisation(organisation())));
     let result = run(create_key(&keys, &format(), key_request(), &audit()));
     assert!(matches!(result, Err(ManageKeysError::NoSuchOrganisation(id)) if id == organisation()));
 

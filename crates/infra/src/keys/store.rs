@@ -5,8 +5,8 @@ use diesel::data_types::PgInterval;
 use diesel::prelude::*;
 use diesel::sql_types::{Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
-    ACTIVE_KEYS_MAX, Actor, AddKeyOutcome, AuditContext, AuditDetails, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest,
-    KeyHolder, KeyPlace, KeyStore, NewKey, OrganisationId, Replacement, StoreError,
+    ACTIVE_KEYS_MAX, Actor, AuditContext, AuditDetails, AuditedKey, KEYS_PER_DAY_MAX, KeyDigest, KeyHolder, KeyPlace,
+    KeyStore, ManageKeysError, NewKey, OrganisationId, Replacement, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -63,7 +63,7 @@ impl KeyStore for PostgresKeyStore {
         Ok(directory::place(&found.await?, organisation))
     }
 
-    async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<AddKeyOutcome, StoreError> {
+    async fn add_key(&self, key: &NewKey, audit: &AuditContext) -> Result<(), ManageKeysError> {
         let (key, audit) = (key.clone(), audit.clone());
         let added = self.0.run(Share::Of(*key.organisation_id.as_uuid()), move |connection| {
             let is_spread = is_spread(connection)?;
@@ -71,13 +71,15 @@ impl KeyStore for PostgresKeyStore {
             // Errors are sorted outside the transaction, which an error must end.
             match added {
                 // Where keys are divided among nodes, only their homes are unique everywhere.
-                Err(error) if is_unique_violation(&error) => Ok(AddKeyOutcome::AlreadyThere),
-                Err(error) if is_foreign_key_violation(&error) => Ok(AddKeyOutcome::NoSuchOrganisation),
-                Err(diesel::result::Error::RollbackTransaction) => Ok(AddKeyOutcome::TooMany),
+                Err(error) if is_unique_violation(&error) => Ok(Err(ManageKeysError::AlreadyMade)),
+                Err(error) if is_foreign_key_violation(&error) => {
+                    Ok(Err(ManageKeysError::NoSuchOrganisation(key.organisation_id)))
+                }
+                Err(diesel::result::Error::RollbackTransaction) => Ok(Err(ManageKeysError::TooManyKeys)),
                 other => other,
             }
         });
-        added.await
+        added.await?
     }
 }
 
@@ -86,17 +88,17 @@ fn add_key(
     key: &NewKey,
     audit: &AuditContext,
     is_spread: bool,
-) -> QueryResult<AddKeyOutcome> {
+) -> QueryResult<Result<(), ManageKeysError>> {
     assert_manages_keys(connection, *key.organisation_id.as_uuid(), audit)?;
     if let Some(refused) = refused_by_organisation(connection, key)? {
-        return Ok(refused);
+        return Ok(Err(refused));
     }
     let Some(Inherited { note, contact, networks }) = inherited(connection, key, audit)? else {
-        return Ok(AddKeyOutcome::NothingToReplace);
+        return Ok(Err(ManageKeysError::NothingToReplace));
     };
     if matches!(audit.actor, Actor::Member { .. }) && others_of_the_day(connection, key)? >= i64::from(KEYS_PER_DAY_MAX)
     {
-        return Ok(AddKeyOutcome::TooManyToday);
+        return Ok(Err(ManageKeysError::TooManyToday));
     }
     let subject = read(networks.clone()).after_name(key.name.as_str());
     let ends_after = key.replaces.map(|by| i64::try_from(by.ends_after.whole_microseconds()).unwrap_or(i64::MAX));
@@ -125,25 +127,25 @@ fn add_key(
         if let Some(replacement) = key.replaces {
             end_by(connection, key, replacement)?;
         }
-        record_added(connection, key, &subject, audit)?;
-        return Ok(AddKeyOutcome::Added);
+        return record_added(connection, key, &subject, audit).map(Ok);
     }
-    Ok(if is_stored(connection, key)? { AddKeyOutcome::Added } else { AddKeyOutcome::AlreadyThere })
+    Ok(if is_stored(connection, key)? { Ok(()) } else { Err(ManageKeysError::AlreadyMade) })
 }
 
 /// Returns why the organisation, which gets locked, may not have this key.
-fn refused_by_organisation(connection: &mut PgConnection, key: &NewKey) -> QueryResult<Option<AddKeyOutcome>> {
-    let Some(organisation) = locked_state(connection, *key.organisation_id.as_uuid())? else {
-        return Ok(Some(AddKeyOutcome::NoSuchOrganisation));
+fn refused_by_organisation(connection: &mut PgConnection, key: &NewKey) -> QueryResult<Option<ManageKeysError>> {
+    let id = key.organisation_id;
+    let Some(organisation) = locked_state(connection, *id.as_uuid())? else {
+        return Ok(Some(ManageKeysError::NoSuchOrganisation(id)));
     };
     if organisation.closed_at.is_some() {
-        return Ok(Some(AddKeyOutcome::OrganisationClosed));
+        return Ok(Some(ManageKeysError::OrganisationClosed(id)));
     }
     if organisation.suspended_at.is_some() {
-        return Ok(Some(AddKeyOutcome::OrganisationSuspended));
+        return Ok(Some(ManageKeysError::OrganisationSuspended(id)));
     }
     let limit = age_of(organisation.key_days_max).filter(|age| !age.allows(key.created_at, key.expires_at));
-    Ok(limit.map(AddKeyOutcome::TooLong))
+    Ok(limit.map(ManageKeysError::TooLong))
 }
 
 /// The texts and networks of a key, which hold for its replacement.
