@@ -58,7 +58,7 @@ pub enum Presence {
     Nothing,
 }
 
-/// Outcome of an attempt to erase a patient.
+/// Outcome of erasing a patient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum EraseOutcome {
@@ -72,8 +72,6 @@ pub enum EraseOutcome {
         /// Time of the event.
         at: OffsetDateTime,
     },
-    /// The organisation has no such patient.
-    NotFound,
 }
 
 /// A patient to erase.
@@ -100,13 +98,14 @@ pub trait PatientRights {
     fn find(&mut self, organisation: OrganisationId, patient: PatientId) -> Result<Presence, StoreError>;
 
     /// Erases the patient for good, and records an entry that names only its id. Once this has returned, no
-    /// repetition of the creation with its idempotency key brings the patient back.
+    /// repetition of the creation with its idempotency key brings the patient back. None: there is
+    /// no such patient.
     fn erase(
         &mut self,
         organisation: OrganisationId,
         patient: Erasable,
         audit: &AuditContext,
-    ) -> Result<EraseOutcome, StoreError>;
+    ) -> Result<Option<EraseOutcome>, StoreError>;
 
     /// The patient whose idempotency key has this digest: one who was erased, lost by a restore, and sent again.
     fn sent_again(

@@ -94,7 +94,7 @@ impl PatientRights for PostgresPatientRights {
         organisation: OrganisationId,
         patient: Erasable,
         audit: &AuditContext,
-    ) -> Result<EraseOutcome, StoreError> {
+    ) -> Result<Option<EraseOutcome>, StoreError> {
         let organisation = *organisation.as_uuid();
         let mut connection = self.connect()?;
         let erased = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
@@ -103,7 +103,7 @@ impl PatientRights for PostgresPatientRights {
             transaction.run(|connection| erase(connection, organisation, patient, audit))
         });
         let outcome = erased.map_err(unfinished)?;
-        if outcome != EraseOutcome::NotFound {
+        if outcome.is_some() {
             // After an earlier erasure, too, which may have ended before this.
             let renew = |connection: &mut PgConnection| connection.batch_execute(RENEW_STATISTICS);
             let renewed = with_lock_patience(&self.0, &mut connection, PATIENCE, renew);
@@ -165,7 +165,7 @@ fn erase(
     organisation: Uuid,
     patient: Erasable,
     audit: &AuditContext,
-) -> QueryResult<EraseOutcome> {
+) -> QueryResult<Option<EraseOutcome>> {
     let (id, lost) = match patient {
         Erasable::Stored(id) => (*id.as_uuid(), None),
         Erasable::PerhapsLost(id, digest) => (*id.as_uuid(), Some(digest)),
@@ -186,11 +186,11 @@ fn erase(
             let details = AuditDetails { idempotency_digest: digest, ..AuditDetails::default() };
             record_details(connection, organisation, Action::PatientErased, &id.to_string(), &details, audit)?;
             // Not by RETURNING: Citus cannot return a column that the database fills in.
-            return Ok(EraseOutcome::Erased { at: erased.first(connection)? });
+            return Ok(Some(EraseOutcome::Erased { at: erased.first(connection)? }));
         }
     }
     let erased = erased.first(connection).optional()?;
-    Ok(erased.map_or(EraseOutcome::NotFound, |at| EraseOutcome::AlreadyErased { at }))
+    Ok(erased.map(|at| EraseOutcome::AlreadyErased { at }))
 }
 
 /// Adds to the record of erasures. Each digest is there once: a patient who was sent again has it under two ids.

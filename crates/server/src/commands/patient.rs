@@ -132,9 +132,9 @@ pub(crate) fn erase_for_good(
     let erasable =
         digest.map_or(Erasable::Stored(patient), |KnownDigest(digest)| Erasable::PerhapsLost(patient, digest));
     let (at, is_new) = match rights.erase(organisation, erasable, &audit())? {
-        EraseOutcome::Erased { at } => (at, true),
-        EraseOutcome::AlreadyErased { at } => (at, false),
-        EraseOutcome::NotFound => return Ok(None),
+        Some(EraseOutcome::Erased { at }) => (at, true),
+        Some(EraseOutcome::AlreadyErased { at }) => (at, false),
+        None => return Ok(None),
     };
     // From the first erasure on nobody comes back under this key.
     let again = match digest {
