@@ -1,17 +1,15 @@
 //! One mock for each of the dashboard's wide ports.
 
 use intake_domain::{
-    Account, AccountStore, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId, ChangeEmailError,
-    ChangeKeyOutcome, ChangeNameError, ChangeZoneOutcome, ClearMarkOutcome, ConfirmEmailError, Credentials,
-    EmailAddress, EmailChangeStore, EndSessionsOutcome, Guest, Invitation, InvitationStore, InviteOutcome,
-    IssueOutcome, JoinOutcome, KeyAge, KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage,
-    KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore,
-    LimitAgeOutcome, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord, MemberStore, Name, Network,
-    NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation, OpenReset, OrganisationId,
-    PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, PauseOutcome, ProviderAccount,
-    RemoveOutcome, RequestEmailError, RequireOutcome, ResumeOutcome, RevokeOutcome, Role, RoleOutcome,
-    SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, WithdrawOutcome,
-    Zone, ZoneStore,
+    Account, AccountStore, AdministerError, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
+    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ChangeZoneOutcome, ClearMarkOutcome, ConfirmEmailError,
+    Credentials, EmailAddress, EmailChangeStore, Guest, Invitation, InvitationStore, InviteError, IssueOutcome,
+    JoinOutcome, KeyAge, KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore,
+    KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError,
+    Member, MemberId, MemberRecord, MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor,
+    NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome,
+    PasswordResetStore, PauseOutcome, ProviderAccount, RequestEmailError, ResumeOutcome, RevokeOutcome, Role,
+    SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone, ZoneStore,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -131,31 +129,31 @@ mock! {
             organisation: OrganisationId,
             member: MemberId,
             audit: &AuditContext,
-        ) -> Result<RemoveOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
         async fn change_role(
             &self,
             organisation: OrganisationId,
             member: MemberId,
             role: Role,
             audit: &AuditContext,
-        ) -> Result<RoleOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
         async fn end_sessions(
             &self,
             organisation: OrganisationId,
             member: MemberId,
             audit: &AuditContext,
-        ) -> Result<EndSessionsOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
         async fn require_second_factor(
             &self,
             organisation: OrganisationId,
             is_required: bool,
             audit: &AuditContext,
-        ) -> Result<RequireOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
     }
 
     #[async_trait::async_trait]
     impl InvitationStore for Members {
-        async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError>;
+        async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<(), InviteError>;
         async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
         async fn open_invitations(
             &self,
@@ -167,7 +165,7 @@ mock! {
             organisation: OrganisationId,
             token: &TokenDigest,
             audit: &AuditContext,
-        ) -> Result<WithdrawOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
         async fn join(
             &self,
             token: &TokenDigest,
@@ -283,7 +281,7 @@ mock! {
             organisation: OrganisationId,
             age: Option<KeyAge>,
             audit: &AuditContext,
-        ) -> Result<LimitAgeOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
     }
 
     #[async_trait::async_trait]

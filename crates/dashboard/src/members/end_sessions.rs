@@ -1,7 +1,7 @@
 //! Members → End sessions: for a colleague who left a browser signed in, or whose account a stranger uses.
 
 use actix_web::HttpResponse;
-use intake_domain::{Account, EmailAddress, EndSessionsOutcome, Name, end_sessions_of_colleague};
+use intake_domain::{Account, EmailAddress, Name, end_sessions_of_colleague};
 
 use crate::account::ACCOUNT;
 use crate::mails::{AccountChange, Mails};
@@ -31,17 +31,12 @@ pub(crate) async fn end(
     }
     let OwnMember { visitor, member, .. } = &own;
     let confirmed = visitor.confirmed()?;
-    match end_sessions_of_colleague(members.as_ref(), confirmed, member.id, &visitor.audit()).await? {
-        EndSessionsOutcome::Ended => {
-            let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
-            let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
-            let account = Account { id: member.id, name, email: email.clone() };
-            mails.account(&account, &email, AccountChange::SessionsEnded, visitor.origin(), visitor.zone());
-            Ok(redirect_with_notice(MEMBERS, &format!("{} was signed out everywhere.", member.name)))
-        }
-        EndSessionsOutcome::NoSuchMember => Err(PageError::NotFound),
-        EndSessionsOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
-    }
+    end_sessions_of_colleague(members.as_ref(), confirmed, member.id, &visitor.audit()).await?;
+    let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
+    let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
+    let account = Account { id: member.id, name, email: email.clone() };
+    mails.account(&account, &email, AccountChange::SessionsEnded, visitor.origin());
+    Ok(redirect_with_notice(MEMBERS, &format!("{} was signed out everywhere.", member.name)))
 }
 
 fn confirm_page(OwnMember { visitor, member, .. }: &OwnMember) -> ConfirmPage<'static> {

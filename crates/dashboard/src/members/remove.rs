@@ -1,7 +1,7 @@
 //! Members → Remove.
 
 use actix_web::HttpResponse;
-use intake_domain::{RemoveOutcome, remove_member};
+use intake_domain::{AdministerError, remove_member};
 
 use crate::account::sign_in::signed_out;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
@@ -27,17 +27,16 @@ pub(crate) async fn remove(
 ) -> Result<HttpResponse, PageError> {
     let OwnMember { visitor, member, .. } = &own;
     let confirmed = visitor.confirmed()?;
-    match remove_member(members.as_ref(), confirmed, member.id, &visitor.audit()).await? {
-        RemoveOutcome::Removed if own.is_me() => {
+    match remove_member(members.as_ref(), confirmed, member.id, &visitor.audit()).await {
+        Ok(()) if own.is_me() => {
             Ok(signed_out(&format!("You are no longer a member of {}.", visitor.signed_in.organisation_name)))
         }
-        RemoveOutcome::Removed => {
+        Ok(()) => {
             let notice = format!("{} was removed, and signed out everywhere.", member.name);
             Ok(redirect_with_notice(MEMBERS, &notice))
         }
-        RemoveOutcome::NoSuchMember => Err(PageError::NotFound),
-        RemoveOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
-        RemoveOutcome::LastAdministrator => refuse(visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
+        Err(AdministerError::LastAdministrator) => refuse(visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{Role, RoleOutcome, change_role};
+use intake_domain::{AdministerError, Role, change_role};
 use serde::Deserialize;
 
 use crate::account::ACCOUNT;
@@ -55,22 +55,21 @@ pub(crate) async fn change(
     let RoleForm { form_token, role } = form.into_inner();
     let confirmed = visitor.confirmed_by(&form_token)?;
     let role: Role = role.parse().map_err(|_| PageError::BadForm)?;
-    let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.audit()).await?;
-    if changed == RoleOutcome::Changed && role == Role::Administrator && member.role != role {
+    let changed = change_role(members.as_ref(), confirmed, member.id, role, &visitor.audit()).await;
+    if changed.is_ok() && role == Role::Administrator && member.role != role {
         let (organisation, name) = (visitor.organisation(), &visitor.signed_in.organisation_name);
         mails.new_administrator(members.as_ref(), organisation, name, member.id).await;
     }
     match changed {
         // Nobody else gets back to the form.
-        RoleOutcome::Changed if member.id == visitor.signed_in.member.id && !role.administers() => {
+        Ok(()) if member.id == visitor.signed_in.member.id && !role.administers() => {
             Ok(redirect_with_notice(ACCOUNT, &format!("You are now {}.", with_article(role))))
         }
-        RoleOutcome::Changed => {
+        Ok(()) => {
             let notice = format!("{} is {} now.", member.name, with_article(role));
             Ok(redirect_with_notice(MEMBERS, &notice))
         }
-        RoleOutcome::NoSuchMember => Err(PageError::NotFound),
-        RoleOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
-        RoleOutcome::LastAdministrator => refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
+        Err(AdministerError::LastAdministrator) => refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
+        Err(error) => Err(error.into()),
     }
 }

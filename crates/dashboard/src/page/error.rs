@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, LOCATION};
 use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
-use intake_domain::{HasherError, Source, StoreError};
+use intake_domain::{AdministerError, HasherError, Source, StoreError};
 use intake_http::{Cause, Methods, Note};
 
 use crate::page::destination::Destination;
@@ -180,6 +180,18 @@ impl From<HasherError> for PageError {
             HasherError::AlreadyQueued => Self::AlreadyQueued,
             HasherError::Full => Self::Full,
             HasherError::Failed(source) => Self::Unexpected(source),
+        }
+    }
+}
+
+impl From<AdministerError> for PageError {
+    fn from(error: AdministerError) -> Self {
+        match error {
+            AdministerError::NotAdministrator => Self::AdministratorsOnly,
+            AdministerError::NoSuchMember | AdministerError::NoSuchInvitation => Self::NotFound,
+            // The pages that can meet these say more.
+            AdministerError::LastAdministrator | AdministerError::OwnSecondFactorMissing => Self::BadForm,
+            AdministerError::Store(error) => error.into(),
         }
     }
 }

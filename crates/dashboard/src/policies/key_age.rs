@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{KeyAge, KeyRecord, LimitAgeOutcome, limit_key_age, list_keys};
+use intake_domain::{KeyAge, KeyRecord, limit_key_age, list_keys};
 use intake_edge as edge;
 use serde::Deserialize;
 
@@ -63,10 +63,7 @@ pub(crate) async fn limit(
             age => age,
         },
     };
-    match limit_key_age(ages.as_ref(), visitor.confirmed()?, age, &visitor.audit()).await? {
-        LimitAgeOutcome::NotAdministrator => return Err(PageError::AdministratorsOnly),
-        LimitAgeOutcome::Decided => {}
-    }
+    limit_key_age(ages.as_ref(), visitor.confirmed()?, age, &visitor.audit()).await?;
     let Some(age) = age else { return Ok(redirect_with_notice(POLICIES, "New keys may last for ever.")) };
     let notice = match longer_than(&visitor, age).await?.len() {
         0 => format!("New keys must expire within {age}."),

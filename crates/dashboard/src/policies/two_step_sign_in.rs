@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use intake_domain::{MemberStore, RequireOutcome, require_second_factor};
+use intake_domain::{AdministerError, MemberStore, require_second_factor};
 
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
@@ -59,11 +59,10 @@ pub(crate) async fn stop_requiring(
 
 async fn decide(visitor: &Visitor, members: &dyn MemberStore, is_required: bool) -> Result<HttpResponse, PageError> {
     let confirmed = visitor.confirmed()?;
-    match require_second_factor(members, confirmed, is_required, &visitor.audit()).await? {
-        RequireOutcome::Decided if is_required => Ok(redirect_with_notice(POLICIES, REQUIRED)),
-        RequireOutcome::Decided => Ok(redirect_with_notice(POLICIES, OPTIONAL)),
-        RequireOutcome::OwnSecondFactorMissing => show_policies(StatusCode::CONFLICT, visitor, Some(OWN_FIRST)),
-        RequireOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
+    match require_second_factor(members, confirmed, is_required, &visitor.audit()).await {
+        Ok(()) => Ok(redirect_with_notice(POLICIES, if is_required { REQUIRED } else { OPTIONAL })),
+        Err(AdministerError::OwnSecondFactorMissing) => show_policies(StatusCode::CONFLICT, visitor, Some(OWN_FIRST)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -13,44 +13,28 @@ use crate::ids::{MemberId, OrganisationId};
 use crate::network::Network;
 use crate::store_error::StoreError;
 
-/// Outcome of an attempt to remove a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why what only administrators do was not done.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum RemoveOutcome {
-    /// The member has left the organisation, and is signed out there.
-    Removed,
-    /// The member is the last administrator: nobody could look after members without them.
-    LastAdministrator,
-    /// The organisation has no such member.
-    NoSuchMember,
+pub enum AdministerError {
     /// The acting member is no administrator, or was removed in the meantime.
+    #[error("only administrators can do this")]
     NotAdministrator,
-}
-
-/// Outcome of an attempt to change a member's role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum RoleOutcome {
-    /// The member has that role.
-    Changed,
-    /// The member is the last administrator: nobody could look after members without them.
-    LastAdministrator,
     /// The organisation has no such member.
+    #[error("there is no such member")]
     NoSuchMember,
-    /// The acting member is no administrator, or was removed in the meantime.
-    NotAdministrator,
-}
-
-/// Outcome of an attempt to decide whether every member must use two-step sign-in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum RequireOutcome {
-    /// It is so.
-    Decided,
-    /// The acting member does not use it themselves.
+    /// The organisation has no such invitation, or it was accepted.
+    #[error("there is no such open invitation")]
+    NoSuchInvitation,
+    /// The member is the last administrator: nobody could look after members without them.
+    #[error("the member is the last administrator")]
+    LastAdministrator,
+    /// The acting member does not use the two-step sign-in that others would have to use.
+    #[error("the administrator does not use two-step sign-in")]
     OwnSecondFactorMissing,
-    /// The acting member is no administrator, or was removed in the meantime.
-    NotAdministrator,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Credentials needed to sign in as a member.
@@ -105,18 +89,6 @@ pub struct MemberRecord {
     pub is_linked_to_provider: bool,
 }
 
-/// Outcome of an attempt to end a member's sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum EndSessionsOutcome {
-    /// They have ended.
-    Ended,
-    /// The organisation has no such member.
-    NoSuchMember,
-    /// The acting member is no administrator, or was removed in the meantime.
-    NotAdministrator,
-}
-
 /// Members. Every change is recorded in the same transaction. What only administrators may do is refused
 /// unless an operator does it, or a member who is an administrator at that moment.
 #[cfg_attr(feature = "mocks", mockall::automock)]
@@ -148,7 +120,7 @@ pub trait MemberStore: Send + Sync {
         organisation: OrganisationId,
         member: MemberId,
         audit: &AuditContext,
-    ) -> Result<RemoveOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 
     /// Gives a member of the organisation another role, as an administrator. The last administrator stays one. What a
     /// former administrator made for others ends: open invitations and reset links.
@@ -158,7 +130,7 @@ pub trait MemberStore: Send + Sync {
         member: MemberId,
         role: Role,
         audit: &AuditContext,
-    ) -> Result<RoleOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 
     /// Ends a member's sessions in the organisation, as an administrator, and sign-ins that wait for their code. Of a
     /// member of several organisations, sessions that stand in another one go on there, because no organisation
@@ -168,7 +140,7 @@ pub trait MemberStore: Send + Sync {
         organisation: OrganisationId,
         member: MemberId,
         audit: &AuditContext,
-    ) -> Result<EndSessionsOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 
     /// Decides, as an administrator, whether every member of the organisation must use two-step sign-in. Only who uses
     /// it can require it of others.
@@ -177,5 +149,5 @@ pub trait MemberStore: Send + Sync {
         organisation: OrganisationId,
         is_required: bool,
         audit: &AuditContext,
-    ) -> Result<RequireOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 }

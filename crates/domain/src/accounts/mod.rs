@@ -49,10 +49,7 @@ pub use manage_second_factor::{
     reset_second_factor, reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
 };
 pub use member::{Account, Invitation, LinkDelivery, Member, Membership, NewMemberLink};
-pub use member_store::{
-    Credentials, EndSessionsOutcome, MemberRecord, MemberStore, ProviderAccount, ProviderLink, RemoveOutcome,
-    RequireOutcome, RoleOutcome,
-};
+pub use member_store::{AdministerError, Credentials, MemberRecord, MemberStore, ProviderAccount, ProviderLink};
 pub use passkey::{Challenge, PasskeyAssertion, PasskeyKey, PasskeyRegistration, RelyingParty, Signatures};
 pub use passkey_store::{
     AddPasskeyOutcome, NewPasskey, PASSKEYS_MAX, PasskeyHolder, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome,

@@ -2,14 +2,13 @@
 //! transaction of the change: their role may be taken away at the same moment.
 
 use crate::accounts::confirmation::ConfirmedMember;
-use crate::accounts::member_store::{MemberStore, RemoveOutcome, RequireOutcome, RoleOutcome};
+use crate::accounts::member_store::{AdministerError, MemberStore};
 use crate::accounts::role::Role;
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::keys::key_age::KeyAge;
-use crate::members::key_age_store::{KeyAgeStore, LimitAgeOutcome};
+use crate::members::key_age_store::KeyAgeStore;
 use crate::members::zone_store::{ChangeZoneOutcome, ZoneStore};
-use crate::store_error::StoreError;
 use crate::zone::Zone;
 
 /// Removes a member of the administrator's organisation.
@@ -18,7 +17,7 @@ pub async fn remove_member(
     administrator: ConfirmedMember<'_>,
     member: MemberId,
     audit: &AuditContext,
-) -> Result<RemoveOutcome, StoreError> {
+) -> Result<(), AdministerError> {
     members.remove(administrator.organisation(), member, &administrator.confirm(audit)).await
 }
 
@@ -29,7 +28,7 @@ pub async fn change_role(
     member: MemberId,
     role: Role,
     audit: &AuditContext,
-) -> Result<RoleOutcome, StoreError> {
+) -> Result<(), AdministerError> {
     members.change_role(administrator.organisation(), member, role, &administrator.confirm(audit)).await
 }
 
@@ -39,7 +38,7 @@ pub async fn require_second_factor(
     administrator: ConfirmedMember<'_>,
     is_required: bool,
     audit: &AuditContext,
-) -> Result<RequireOutcome, StoreError> {
+) -> Result<(), AdministerError> {
     members.require_second_factor(administrator.organisation(), is_required, &administrator.confirm(audit)).await
 }
 
@@ -49,7 +48,7 @@ pub async fn limit_key_age(
     administrator: ConfirmedMember<'_>,
     age: Option<KeyAge>,
     audit: &AuditContext,
-) -> Result<LimitAgeOutcome, StoreError> {
+) -> Result<(), AdministerError> {
     keys.limit_key_age(administrator.organisation(), age, &administrator.confirm(audit)).await
 }
 

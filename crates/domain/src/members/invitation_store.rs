@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use crate::accounts::email_change_store::EMAIL_CHANGES_PER_HOUR_MAX;
 use crate::accounts::evidence::FirstStep;
 use crate::accounts::member::{Account, Invitation, LinkDelivery};
+use crate::accounts::member_store::AdministerError;
 use crate::accounts::password::PasswordHash;
 use crate::accounts::role::Role;
 use crate::accounts::session_store::NewSession;
@@ -45,25 +46,33 @@ pub const INVITATIONS_PER_HOUR_MAX: u32 = EMAIL_CHANGES_PER_HOUR_MAX;
 /// Invitations that they may make for one address within a day: the first went to spam, the second was overlooked.
 pub const INVITATIONS_TO_ONE_MAX: u32 = 3;
 
-/// Outcome of an attempt to store an invitation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why an invitation was not made.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum InviteOutcome {
-    /// The invitation is open.
-    Invited,
-    /// There is no such organisation.
-    NoSuchOrganisation,
+pub enum InviteError {
+    /// No organisation has this id.
+    #[error("there is no organisation {0}")]
+    NoSuchOrganisation(OrganisationId),
     /// The organisation is closed.
-    OrganisationClosed,
+    #[error("the organisation {0} is closed")]
+    OrganisationClosed(OrganisationId),
     /// The inviting member is no administrator, or was removed in the meantime.
+    #[error("only administrators invite people")]
     NotAdministrator,
-    /// The organisation has [`PEOPLE_MAX`] members and open invitations.
+    /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
+    #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or revoke one first")]
     TooMany,
-    /// The organisation made [`INVITATIONS_PER_HOUR_MAX`] invitations within an hour, or [`INVITATIONS_TO_ONE_MAX`] to
-    /// this address within a day.
+    /// The organisation made too many invitations lately, or too many to this address.
+    #[error(
+        "the organisation makes at most {INVITATIONS_PER_HOUR_MAX} invitations an hour, and {INVITATIONS_TO_ONE_MAX} a day to one person"
+    )]
     TooManyLately,
-    /// The guest is a member of this organisation already.
-    AlreadyMember,
+    /// The guest is a member already.
+    #[error("{0} is a member already")]
+    AlreadyMember(EmailAddress),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// An open invitation, as its organisation sees it.
@@ -79,18 +88,6 @@ pub struct OpenInvitation {
     pub invited_by: Option<String>,
     /// Time at which the link stops working.
     pub expires_at: OffsetDateTime,
-}
-
-/// Outcome of an attempt to withdraw an invitation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum WithdrawOutcome {
-    /// The link no longer works.
-    Withdrawn,
-    /// The organisation has no such invitation, or it was accepted.
-    NoSuchInvitation,
-    /// The acting member is no administrator.
-    NotAdministrator,
 }
 
 /// Who accepts an invitation.
@@ -146,7 +143,7 @@ pub trait InvitationStore: Send + Sync {
     /// Stores an invitation, as an administrator, unless the guest is a member of the organisation already. Whether the
     /// guest has an account makes no difference. Earlier open invitations of the organisation to the address end. The
     /// invitation ends when the member who made it is removed, or no longer an administrator.
-    async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError>;
+    async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<(), InviteError>;
 
     /// The invitation, if it is still open at that moment.
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError>;
@@ -164,7 +161,7 @@ pub trait InvitationStore: Send + Sync {
         organisation: OrganisationId,
         token: &TokenDigest,
         audit: &AuditContext,
-    ) -> Result<WithdrawOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 
     /// Uses up an invitation, makes its guest a member and starts a session of theirs in the organisation. Other open
     /// invitations of the organisation to the guest's address end. If the guest's account has a second factor, the

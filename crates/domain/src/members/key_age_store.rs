@@ -2,20 +2,10 @@
 
 use async_trait::async_trait;
 
+use crate::accounts::member_store::AdministerError;
 use crate::audit::context::AuditContext;
 use crate::ids::OrganisationId;
 use crate::keys::key_age::KeyAge;
-use crate::store_error::StoreError;
-
-/// Outcome of an attempt to change the maximum age of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum LimitAgeOutcome {
-    /// It is so from now on, or was so before.
-    Decided,
-    /// The member is no administrator.
-    NotAdministrator,
-}
 
 /// The maximum age of an organisation's keys.
 #[cfg_attr(feature = "mocks", mockall::automock)]
@@ -28,5 +18,5 @@ pub trait KeyAgeStore: Send + Sync {
         organisation: OrganisationId,
         age: Option<KeyAge>,
         audit: &AuditContext,
-    ) -> Result<LimitAgeOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 }

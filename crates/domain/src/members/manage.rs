@@ -16,8 +16,7 @@ use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
 use crate::members::invitation_store::{
-    Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
-    NewCredential, NewInvitation, NewMember, PEOPLE_MAX,
+    Guest, InvitationStore, InviteError, JoinOutcome, NewCredential, NewInvitation, NewMember,
 };
 use crate::name::{Name, NameError};
 use crate::sessions::sign_in::SignIn;
@@ -88,35 +87,6 @@ pub enum JoinError {
     Store(#[from] StoreError),
 }
 
-/// Reason why an invitation was not made.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum InviteError {
-    /// No organisation has this id.
-    #[error("there is no organisation {0}")]
-    NoSuchOrganisation(OrganisationId),
-    /// The organisation is closed.
-    #[error("the organisation {0} is closed")]
-    OrganisationClosed(OrganisationId),
-    /// The inviting member is no administrator, or was removed in the meantime.
-    #[error("only administrators invite people")]
-    NotAdministrator,
-    /// The organisation has [`PEOPLE_MAX`] members and open invitations, which is the limit.
-    #[error("the organisation has {PEOPLE_MAX} members and open invitations: remove or revoke one first")]
-    TooMany,
-    /// The organisation made too many invitations lately, or too many to this address.
-    #[error(
-        "the organisation makes at most {INVITATIONS_PER_HOUR_MAX} invitations an hour, and {INVITATIONS_TO_ONE_MAX} a day to one person"
-    )]
-    TooManyLately,
-    /// The guest is a member already.
-    #[error("{0} is a member already")]
-    AlreadyMember(EmailAddress),
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Makes an invitation, which is open for [`INVITATION_LIFE`].
 pub async fn invite_member(
     invitations: &dyn InvitationStore,
@@ -130,15 +100,8 @@ pub async fn invite_member(
     let expires_at = audit.at + INVITATION_LIFE;
     let invitation =
         NewInvitation { token: token.digest(), organisation_id, email: email.clone(), role, delivery, expires_at };
-    match invitations.invite(&invitation, audit).await? {
-        InviteOutcome::Invited => Ok(IssuedInvitation { email, token, expires_at }),
-        InviteOutcome::NoSuchOrganisation => Err(InviteError::NoSuchOrganisation(organisation_id)),
-        InviteOutcome::OrganisationClosed => Err(InviteError::OrganisationClosed(organisation_id)),
-        InviteOutcome::NotAdministrator => Err(InviteError::NotAdministrator),
-        InviteOutcome::TooMany => Err(InviteError::TooMany),
-        InviteOutcome::TooManyLately => Err(InviteError::TooManyLately),
-        InviteOutcome::AlreadyMember => Err(InviteError::AlreadyMember(email)),
-    }
+    invitations.invite(&invitation, audit).await?;
+    Ok(IssuedInvitation { email, token, expires_at })
 }
 
 /// Makes a guest a member and signs them in. The invitation is used up, at once or after the second factor of the

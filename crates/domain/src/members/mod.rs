@@ -9,12 +9,12 @@ pub(crate) mod zone_store;
 
 pub use administer::{change_role, change_zone, limit_key_age, remove_member, require_second_factor};
 pub use invitation_store::{
-    Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteOutcome, JoinOutcome,
-    NewCredential, NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX, WithdrawOutcome,
+    Guest, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InvitationStore, InviteError, JoinOutcome, NewCredential,
+    NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
 };
 pub use join_by_provider::{ProviderJoinError, join_by_provider};
-pub use key_age_store::{KeyAgeStore, LimitAgeOutcome};
-pub use manage::{INVITATION_LIFE, InviteError, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
+pub use key_age_store::KeyAgeStore;
+pub use manage::{INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
 pub use zone_store::{ChangeZoneOutcome, ZoneStore};
 
 #[cfg(feature = "mocks")]

@@ -2,7 +2,7 @@
 //! confirmation: a browser that was left signed in must not sign others out.
 
 use crate::accounts::confirmation::ConfirmedMember;
-use crate::accounts::member_store::{EndSessionsOutcome, MemberStore};
+use crate::accounts::member_store::{AdministerError, MemberStore};
 use crate::accounts::session_store::{EndOutcome, SessionStore};
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
@@ -34,6 +34,6 @@ pub async fn end_sessions_of_colleague(
     administrator: ConfirmedMember<'_>,
     member: MemberId,
     audit: &AuditContext,
-) -> Result<EndSessionsOutcome, StoreError> {
+) -> Result<(), AdministerError> {
     members.end_sessions(administrator.organisation(), member, &administrator.confirm(audit)).await
 }

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, Actor, AuditContext, AuditDetails, EmailAddress, FirstStep, Guest, INVITATIONS_PER_HOUR_MAX,
-    INVITATIONS_TO_ONE_MAX, Invitation, InvitationStore, InviteOutcome, JoinOutcome, LinkDelivery, NewCredential,
-    NewInvitation, NewMember, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX, PasswordHash, StoreError,
-    TokenDigest, WithdrawOutcome,
+    Account, Action, Actor, AdministerError, AuditContext, AuditDetails, EmailAddress, FirstStep, Guest,
+    INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, Invitation, InvitationStore, InviteError, JoinOutcome,
+    LinkDelivery, NewCredential, NewInvitation, NewMember, NewSession, OpenInvitation, OrganisationId, PEOPLE_MAX,
+    PasswordHash, StoreError, TokenDigest,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -30,18 +30,20 @@ use crate::schema::{audit_entries, invitations, members, memberships};
 
 #[async_trait]
 impl InvitationStore for PostgresMembers {
-    async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<InviteOutcome, StoreError> {
+    async fn invite(&self, invitation: &NewInvitation, audit: &AuditContext) -> Result<(), InviteError> {
         let (invitation, audit) = (invitation.clone(), audit.clone());
         let done = self.0.run(Share::Of(*invitation.organisation_id.as_uuid()), move |connection| {
             let stored = connection.transaction(|connection| invite(connection, &invitation, &audit));
             // Errors are sorted outside the transaction, which an error must end.
             match stored {
-                Err(error) if is_foreign_key_violation(&error) => Ok(InviteOutcome::NoSuchOrganisation),
-                Err(diesel::result::Error::RollbackTransaction) => Ok(InviteOutcome::TooMany),
+                Err(error) if is_foreign_key_violation(&error) => {
+                    Ok(Err(InviteError::NoSuchOrganisation(invitation.organisation_id)))
+                }
+                Err(diesel::result::Error::RollbackTransaction) => Ok(Err(InviteError::TooMany)),
                 other => other,
             }
         });
-        done.await
+        done.await?
     }
 
     async fn invitation(&self, token: &TokenDigest, now: OffsetDateTime) -> Result<Option<Invitation>, StoreError> {
@@ -85,11 +87,11 @@ impl InvitationStore for PostgresMembers {
         organisation: OrganisationId,
         token: &TokenDigest,
         audit: &AuditContext,
-    ) -> Result<WithdrawOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (organisation, token, audit) = (*organisation.as_uuid(), *token, audit.clone());
         let done = self.0.transaction(Share::Of(organisation), move |connection| {
             if !may_administer(connection, organisation, &audit)? {
-                return Ok(WithdrawOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             let own = invitations::table
                 .find(token.as_bytes().as_slice())
@@ -98,12 +100,11 @@ impl InvitationStore for PostgresMembers {
             let email =
                 diesel::delete(own).returning(invitations::email).get_result::<String>(connection).optional()?;
             let Some(email) = email else {
-                return Ok(WithdrawOutcome::NoSuchInvitation);
+                return Ok(Err(AdministerError::NoSuchInvitation));
             };
-            record(connection, organisation, Action::InvitationWithdrawn, &email, &audit)?;
-            Ok(WithdrawOutcome::Withdrawn)
+            record(connection, organisation, Action::InvitationWithdrawn, &email, &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn join(
@@ -129,15 +130,17 @@ fn invite(
     connection: &mut PgConnection,
     invitation: &NewInvitation,
     audit: &AuditContext,
-) -> QueryResult<InviteOutcome> {
+) -> QueryResult<Result<(), InviteError>> {
     let organisation = *invitation.organisation_id.as_uuid();
     if !may_administer(connection, organisation, audit)? {
-        return Ok(InviteOutcome::NotAdministrator);
+        return Ok(Err(InviteError::NotAdministrator));
     }
     // Exclusively: of two invitations to one address at the same moment, the later one ends the earlier.
     match whole::locked_exclusively(connection, organisation)? {
-        None => return Ok(InviteOutcome::NoSuchOrganisation),
-        Some(found) if found.closed_at.is_some() => return Ok(InviteOutcome::OrganisationClosed),
+        None => return Ok(Err(InviteError::NoSuchOrganisation(invitation.organisation_id))),
+        Some(found) if found.closed_at.is_some() => {
+            return Ok(Err(InviteError::OrganisationClosed(invitation.organisation_id)));
+        }
         Some(_) => {}
     }
     let invited_by = match &audit.actor {
@@ -145,11 +148,11 @@ fn invite(
         Actor::Operator(_) | Actor::Stranger => None,
     };
     if invited_by.is_some() && are_too_many(connection, organisation, &invitation.email, audit)? {
-        return Ok(InviteOutcome::TooManyLately);
+        return Ok(Err(InviteError::TooManyLately));
     }
     // A guest who joins at this very moment is missed.
     if is_anothers_address(connection, organisation, Uuid::nil(), &invitation.email.folded())? {
-        return Ok(InviteOutcome::AlreadyMember);
+        return Ok(Err(InviteError::AlreadyMember(invitation.email.clone())));
     }
     end_all_to(connection, organisation, &invitation.email.folded())?;
     let row = (
@@ -166,8 +169,7 @@ fn invite(
         return Err(diesel::result::Error::RollbackTransaction);
     }
     let details = AuditDetails { role: Some(invitation.role.as_str()), ..AuditDetails::default() };
-    record_details(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &details, audit)?;
-    Ok(InviteOutcome::Invited)
+    record_details(connection, organisation, Action::MemberInvited, invitation.email.as_str(), &details, audit).map(Ok)
 }
 
 fn join(

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use diesel::prelude::*;
-use intake_domain::{Action, AuditContext, KeyAge, KeyAgeStore, LimitAgeOutcome, OrganisationId, StoreError};
+use intake_domain::{Action, AdministerError, AuditContext, KeyAge, KeyAgeStore, OrganisationId};
 
 use crate::accounts::PostgresMembers;
 use crate::accounts::confirmation::assert_confirmed;
@@ -19,18 +19,18 @@ impl KeyAgeStore for PostgresMembers {
         organisation: OrganisationId,
         age: Option<KeyAge>,
         audit: &AuditContext,
-    ) -> Result<LimitAgeOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (id, audit) = (*organisation.as_uuid(), audit.clone());
         let done = self.0.transaction(Share::Of(id), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, id, &audit)? {
-                return Ok(LimitAgeOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             // A key that is made at this moment holds the row, or waits for it and keeps to the new limit.
             let row = organisations::table.find(id).select((organisations::name, organisations::key_days_max));
             let (name, old) = row.for_no_key_update().first::<(String, Option<i32>)>(connection)?;
             if age_of(old) == age {
-                return Ok(LimitAgeOutcome::Decided);
+                return Ok(Ok(()));
             }
             let days = age.map(|age| i32::from(age.days()));
             diesel::update(organisations::table.find(id))
@@ -39,9 +39,8 @@ impl KeyAgeStore for PostgresMembers {
             copy_state(connection, id)?;
             let words = |age: Option<KeyAge>| age.map_or("no limit".to_owned(), |age| age.to_string());
             let subject = format!("{name}: {} → {}", words(age_of(old)), words(age));
-            record(connection, id, Action::KeyAgeLimited, &subject, &audit)?;
-            Ok(LimitAgeOutcome::Decided)
+            record(connection, id, Action::KeyAgeLimited, &subject, &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 }

@@ -5,9 +5,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, Credentials, EmailAddress, EndSessionsOutcome, Member, MemberId, MemberRecord,
-    MemberStore, Network, OrganisationId, PasswordHash, ProviderAccount, ProviderLink, RemoveOutcome, RequireOutcome,
-    Role, RoleOutcome, StoreError, Subject,
+    Action, Actor, AdministerError, AuditContext, Credentials, EmailAddress, Member, MemberId, MemberRecord,
+    MemberStore, Network, OrganisationId, PasswordHash, ProviderAccount, ProviderLink, Role, StoreError, Subject,
 };
 use uuid::Uuid;
 
@@ -92,26 +91,25 @@ impl MemberStore for PostgresMembers {
         organisation: OrganisationId,
         member: MemberId,
         audit: &AuditContext,
-    ) -> Result<RemoveOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
         let done = self.0.transaction(Share::Of(organisation), move |connection| {
             let all = lock_members(connection, organisation)?;
             assert_confirmed(connection, &audit)?;
             let Some(removed) = all.iter().find(|other| other.id == member) else {
-                return Ok(RemoveOutcome::NoSuchMember);
+                return Ok(Err(AdministerError::NoSuchMember));
             };
             if !is_by_administrator(&all, &audit) {
-                return Ok(RemoveOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             if is_last_administrator(&all, removed) {
-                return Ok(RemoveOutcome::LastAdministrator);
+                return Ok(Err(AdministerError::LastAdministrator));
             }
             end_memberships(connection, organisation, &[member])?;
             end_all_to(connection, organisation, &removed.email_folded)?;
-            record(connection, organisation, Action::MemberRemoved, &removed.email, &audit)?;
-            Ok(RemoveOutcome::Removed)
+            record(connection, organisation, Action::MemberRemoved, &removed.email, &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn change_role(
@@ -120,23 +118,23 @@ impl MemberStore for PostgresMembers {
         member: MemberId,
         role: Role,
         audit: &AuditContext,
-    ) -> Result<RoleOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
         let done = self.0.transaction(Share::Of(organisation), move |connection| {
             let all = lock_members(connection, organisation)?;
             assert_confirmed(connection, &audit)?;
             let Some(changed) = all.iter().find(|other| other.id == member) else {
-                return Ok(RoleOutcome::NoSuchMember);
+                return Ok(Err(AdministerError::NoSuchMember));
             };
             // Nothing to do, or done by an earlier run that was committed and whose answer was lost.
             if changed.role == role.as_str() {
-                return Ok(RoleOutcome::Changed);
+                return Ok(Ok(()));
             }
             if !is_by_administrator(&all, &audit) {
-                return Ok(RoleOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             if is_last_administrator(&all, changed) {
-                return Ok(RoleOutcome::LastAdministrator);
+                return Ok(Err(AdministerError::LastAdministrator));
             }
             let own = memberships::table.find((organisation, member));
             diesel::update(own).set(memberships::role.eq(role.as_str())).execute(connection)?;
@@ -148,10 +146,9 @@ impl MemberStore for PostgresMembers {
             if !role.administers() {
                 end_all_made_by(connection, organisation, member)?;
             }
-            record(connection, organisation, action, &changed.email, &audit)?;
-            Ok(RoleOutcome::Changed)
+            record(connection, organisation, action, &changed.email, &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn end_sessions(
@@ -159,23 +156,22 @@ impl MemberStore for PostgresMembers {
         organisation: OrganisationId,
         member: MemberId,
         audit: &AuditContext,
-    ) -> Result<EndSessionsOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
         let done = self.0.transaction(Share::Of(organisation), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, organisation, &audit)? {
-                return Ok(EndSessionsOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             lock_member(connection, member)?;
             let own = memberships::table.find((organisation, member)).inner_join(members::table);
             let Some(email) = own.select(members::email).first::<String>(connection).optional()? else {
-                return Ok(EndSessionsOutcome::NoSuchMember);
+                return Ok(Err(AdministerError::NoSuchMember));
             };
             end_all_in(connection, member, organisation)?;
-            record(connection, organisation, Action::SessionsEnded, &email, &audit)?;
-            Ok(EndSessionsOutcome::Ended)
+            record(connection, organisation, Action::SessionsEnded, &email, &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 
     async fn require_second_factor(
@@ -183,15 +179,15 @@ impl MemberStore for PostgresMembers {
         organisation: OrganisationId,
         is_required: bool,
         audit: &AuditContext,
-    ) -> Result<RequireOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (organisation, audit) = (*organisation.as_uuid(), audit.clone());
         let done = self.0.transaction(Share::Of(organisation), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, organisation, &audit)? {
-                return Ok(RequireOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             if is_required && !has_second_factor(connection, &audit)? {
-                return Ok(RequireOutcome::OwnSecondFactorMissing);
+                return Ok(Err(AdministerError::OwnSecondFactorMissing));
             }
             let other_way =
                 organisations::table.find(organisation).filter(organisations::second_factor_required.ne(is_required));
@@ -205,9 +201,9 @@ impl MemberStore for PostgresMembers {
                 let action = if is_required { Action::SecondFactorRequired } else { Action::SecondFactorOptional };
                 record(connection, organisation, action, &name, &audit)?;
             }
-            Ok(RequireOutcome::Decided)
+            Ok(Ok(()))
         });
-        done.await
+        done.await?
     }
 }
 

@@ -2,8 +2,8 @@
 
 use anyhow::{anyhow, bail, ensure};
 use intake_domain::{
-    AccountStore, AuditContext, EmailAddress, InvitationStore, LinkDelivery, MemberRecord, MemberStore, OrganisationId,
-    RemoveOutcome, ResetSecondFactorError, Role, Token, WithdrawOutcome, invite_member, issue_password_reset,
+    AccountStore, AdministerError, AuditContext, EmailAddress, InvitationStore, LinkDelivery, MemberRecord,
+    MemberStore, OrganisationId, ResetSecondFactorError, Role, Token, invite_member, issue_password_reset,
     reset_second_factor, timestamp,
 };
 use intake_edge as edge;
@@ -125,9 +125,10 @@ pub(super) async fn withdraw_invitation(
     let open = invitations.open_invitations(organisation, audit.at).await?;
     let none = || anyhow!("the organisation {organisation} has no open invitation for {email}");
     let invitation = open.into_iter().find(|invitation| is_to(&invitation.email, email)).ok_or_else(none)?;
-    match invitations.withdraw(organisation, &invitation.token, audit).await? {
-        WithdrawOutcome::Withdrawn => Ok(invitation.email),
-        WithdrawOutcome::NoSuchInvitation | WithdrawOutcome::NotAdministrator => Err(none()),
+    match invitations.withdraw(organisation, &invitation.token, audit).await {
+        Ok(()) => Ok(invitation.email),
+        Err(AdministerError::NoSuchInvitation) => Err(none()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -146,12 +147,13 @@ pub(super) async fn remove(
     let all = members.members(organisation).await?;
     let nobody = || anyhow!("the organisation {organisation} has no member {email}");
     let member = all.into_iter().find(|member| is_to(&member.email, email)).ok_or_else(nobody)?;
-    match members.remove(organisation, member.id, audit).await? {
-        RemoveOutcome::Removed => Ok(member),
-        RemoveOutcome::LastAdministrator => {
+    match members.remove(organisation, member.id, audit).await {
+        Ok(()) => Ok(member),
+        Err(AdministerError::LastAdministrator) => {
             bail!("{email} is the last administrator: invite another one first, or close the organisation")
         }
-        RemoveOutcome::NoSuchMember | RemoveOutcome::NotAdministrator => Err(nobody()),
+        Err(AdministerError::NoSuchMember) => Err(nobody()),
+        Err(error) => Err(error.into()),
     }
 }
 
