@@ -2,7 +2,7 @@
 
 use intake_domain::{
     Account, AccountStore, AdministerError, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ChangeZoneOutcome, ClearMarkOutcome, ConfirmEmailError,
+    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ClearMarkOutcome, ConfirmEmailError,
     Credentials, EmailAddress, EmailChangeStore, Guest, Invitation, InvitationStore, InviteError, IssueOutcome,
     JoinOutcome, KeyAge, KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore,
     KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError,
@@ -291,7 +291,7 @@ mock! {
             organisation: OrganisationId,
             zone: Zone,
             audit: &AuditContext,
-        ) -> Result<ChangeZoneOutcome, StoreError>;
+        ) -> Result<(), AdministerError>;
         async fn zone_of(&self, person: MemberId) -> Result<Zone, StoreError>;
     }
 }

@@ -35,7 +35,7 @@ pub(crate) async fn end(
     let email: EmailAddress = member.email.parse().map_err(|_| PageError::NotFound)?;
     let name = Name::stored(member.name.clone()).map_err(|_| PageError::NotFound)?;
     let account = Account { id: member.id, name, email: email.clone() };
-    mails.account(&account, &email, AccountChange::SessionsEnded, visitor.origin());
+    mails.account(&account, &email, AccountChange::SessionsEnded, visitor.origin(), visitor.zone());
     Ok(redirect_with_notice(MEMBERS, &format!("{} was signed out everywhere.", member.name)))
 }
 

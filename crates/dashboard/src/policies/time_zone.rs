@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{ChangeZoneOutcome, Zone, change_zone};
+use intake_domain::{Zone, change_zone};
 use serde::Deserialize;
 
 use crate::page::error::PageError;
@@ -46,12 +46,8 @@ pub(crate) async fn change(
 ) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let zone: Zone = form.zone.parse().map_err(|_| PageError::BadForm)?;
-    match change_zone(members.as_ref(), visitor.confirmed()?, zone, &visitor.audit()).await? {
-        ChangeZoneOutcome::NotAdministrator => Err(PageError::AdministratorsOnly),
-        ChangeZoneOutcome::Decided => {
-            Ok(redirect_with_notice(POLICIES, &format!("Days and times are now shown in {zone}.")))
-        }
-    }
+    change_zone(members.as_ref(), visitor.confirmed()?, zone, &visitor.audit()).await?;
+    Ok(redirect_with_notice(POLICIES, &format!("Days and times are now shown in {zone}.")))
 }
 
 /// All zones that can be chosen, and the one that was chosen before, whatever it is called.

@@ -8,7 +8,7 @@ use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::keys::key_age::KeyAge;
 use crate::members::key_age_store::KeyAgeStore;
-use crate::members::zone_store::{ChangeZoneOutcome, ZoneStore};
+use crate::members::zone_store::ZoneStore;
 use crate::zone::Zone;
 
 /// Removes a member of the administrator's organisation.
@@ -58,6 +58,6 @@ pub async fn change_zone(
     administrator: ConfirmedMember<'_>,
     zone: Zone,
     audit: &AuditContext,
-) -> Result<ChangeZoneOutcome, StoreError> {
+) -> Result<(), AdministerError> {
     zones.change_zone(administrator.organisation(), zone, &administrator.confirm(audit)).await
 }

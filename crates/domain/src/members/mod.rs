@@ -15,7 +15,7 @@ pub use invitation_store::{
 pub use join_by_provider::{ProviderJoinError, join_by_provider};
 pub use key_age_store::KeyAgeStore;
 pub use manage::{INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
-pub use zone_store::{ChangeZoneOutcome, ZoneStore};
+pub use zone_store::ZoneStore;
 
 #[cfg(feature = "mocks")]
 pub use {invitation_store::MockInvitationStore, key_age_store::MockKeyAgeStore, zone_store::MockZoneStore};

@@ -2,20 +2,11 @@
 
 use async_trait::async_trait;
 
+use crate::accounts::member_store::AdministerError;
 use crate::audit::context::AuditContext;
 use crate::ids::{MemberId, OrganisationId};
 use crate::store_error::StoreError;
 use crate::zone::Zone;
-
-/// Outcome of an attempt to change the time zone of an organisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ChangeZoneOutcome {
-    /// It is so from now on, or was so before.
-    Decided,
-    /// The member is no administrator.
-    NotAdministrator,
-}
 
 /// The time zones of organisations.
 #[cfg_attr(feature = "mocks", mockall::automock)]
@@ -27,7 +18,7 @@ pub trait ZoneStore: Send + Sync {
         organisation: OrganisationId,
         zone: Zone,
         audit: &AuditContext,
-    ) -> Result<ChangeZoneOutcome, StoreError>;
+    ) -> Result<(), AdministerError>;
 
     /// The zone that all organisations of a person have in common. They have none: UTC.
     async fn zone_of(&self, person: MemberId) -> Result<Zone, StoreError>;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use diesel::prelude::*;
-use intake_domain::{AuditContext, ChangeZoneOutcome, MemberId, OrganisationId, StoreError, Zone, ZoneStore};
+use intake_domain::{AdministerError, AuditContext, MemberId, OrganisationId, StoreError, Zone, ZoneStore};
 
 use crate::accounts::PostgresMembers;
 use crate::accounts::confirmation::assert_confirmed;
@@ -18,19 +18,19 @@ impl ZoneStore for PostgresMembers {
         organisation: OrganisationId,
         zone: Zone,
         audit: &AuditContext,
-    ) -> Result<ChangeZoneOutcome, StoreError> {
+    ) -> Result<(), AdministerError> {
         let (id, audit) = (*organisation.as_uuid(), audit.clone());
         let done = self.0.transaction(Share::Of(id), move |connection| {
             assert_confirmed(connection, &audit)?;
             if !may_administer(connection, id, &audit)? {
-                return Ok(ChangeZoneOutcome::NotAdministrator);
+                return Ok(Err(AdministerError::NotAdministrator));
             }
             let row = organisations::table.find(id).select(OrganisationRow::as_select());
             let found = row.for_no_key_update().first(connection)?.into();
             put_zone(connection, &found, zone, &audit)?;
-            Ok(ChangeZoneOutcome::Decided)
+            Ok(Ok(()))
         });
-        done.await
+        done.await?
     }
 
     async fn zone_of(&self, person: MemberId) -> Result<Zone, StoreError> {
