@@ -2,14 +2,14 @@
 
 use intake_domain::{
     Account, AccountStore, AdministerError, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ClearMarkOutcome, ConfirmEmailError,
-    Credentials, EmailAddress, EmailChangeStore, Guest, Invitation, InvitationStore, InviteError, IssueOutcome,
-    JoinOutcome, KeyAge, KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore,
-    KeyPlace, KeyRecord, KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError,
-    Member, MemberId, MemberRecord, MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor,
-    NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome,
-    PasswordResetStore, PauseOutcome, ProviderAccount, RequestEmailError, ResumeOutcome, RevokeOutcome, Role,
-    SecondFactorOutcome, SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone, ZoneStore,
+    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ClearMarkOutcome, ConfirmEmailError, Credentials,
+    EmailAddress, EmailChangeStore, Guest, Invitation, InvitationStore, InviteError, IssueOutcome, JoinOutcome, KeyAge,
+    KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord,
+    KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId,
+    MemberRecord, MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession,
+    OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore,
+    PauseOutcome, ProviderAccount, RequestEmailError, ResumeOutcome, RevokeOutcome, Role, SecondFactorOutcome,
+    SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone, ZoneStore,
 };
 use mockall::mock;
 use time::OffsetDateTime;
