@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use intake_domain::ApiKey;
@@ -25,6 +26,8 @@ use crate::processes;
 /// Enough for a debug build that starts an embedded database for the first time, on a machine that other programs keep
 /// busy. Nobody waits that long unless something is wrong.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
+/// Time for which the last lines of a program that has ended are read.
+const LAST_LINES: Duration = Duration::from_secs(5);
 /// Message of libpq about a server that has not answered in time.
 const NO_ANSWER_YET: &str = "timeout expired";
 /// Time for which requests wait, unless a test says otherwise: on a busy machine PostgreSQL may stand still for longer
@@ -43,7 +46,7 @@ pub struct ServiceBuilder {
 /// A running service, killed when dropped.
 pub struct Service {
     child: Child,
-    output: Arc<Mutex<String>>,
+    output: Output,
     data_dir: PathBuf,
     _own_data_dir: Option<TempDir>,
     /// The address of the HTTPS listener.
@@ -52,6 +55,12 @@ pub struct Service {
     pub http: Option<SocketAddr>,
     /// The address of the admin listener.
     pub admin: SocketAddr,
+}
+
+/// What a program writes, read by threads.
+struct Output {
+    text: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl ServiceBuilder {
@@ -227,14 +236,12 @@ impl ServiceBuilder {
         }
     }
 
-    fn spawn_gathering(&mut self) -> (Child, Arc<Mutex<String>>) {
+    fn spawn_gathering(&mut self) -> (Child, Output) {
         let mut child = self.command.spawn().expect("the program runs");
-        let output = Arc::new(Mutex::new(String::new()));
-        if let Some(stdout) = child.stdout.take() {
-            gather(stdout, &output);
-        }
-        gather(child.stderr.take().expect("piped"), &output);
-        (child, output)
+        let text = Arc::new(Mutex::new(String::new()));
+        let stderr = gather(child.stderr.take().expect("piped"), &text);
+        let stdout = child.stdout.take().map(|stdout| gather(stdout, &text));
+        (child, Output { text, readers: stdout.into_iter().chain([stderr]).collect() })
     }
 
     /// Starts the service and waits until it listens, or returns its output.
@@ -246,7 +253,11 @@ impl ServiceBuilder {
         let (mut child, mut output) = self.spawn_gathering();
         let started = Instant::now();
         loop {
-            let text = output.lock().expect("no panic").clone();
+            let has_ended = child.try_wait().expect("a child").is_some();
+            if has_ended {
+                output.wait_for_last_lines();
+            }
+            let text = output.so_far();
             // The last listener in the log.
             if let Some(admin) = address_in(&text, "listening for probes on ") {
                 let https = address_in(&text, "listening for HTTPS on ");
@@ -261,17 +272,16 @@ impl ServiceBuilder {
                     admin,
                 });
             }
-            let has_ended = child.try_wait().expect("a child").is_some();
             // The tests' own database may be slow to answer while other programs use the machine.
             if has_ended && is_repeatable && text.contains(NO_ANSWER_YET) && started.elapsed() < START_TIMEOUT {
                 (child, output) = self.spawn_gathering();
                 continue;
             }
             if has_ended || started.elapsed() > START_TIMEOUT {
-                std::thread::sleep(Duration::from_millis(50));
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(output.lock().expect("no panic").clone());
+                output.wait_for_last_lines();
+                return Err(output.so_far());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -349,13 +359,13 @@ impl Service {
     /// All output of the service so far.
     #[must_use]
     pub fn output(&self) -> String {
-        self.output.lock().expect("no panic").clone()
+        self.output.so_far()
     }
 
     /// The text of the output. While it is locked, nothing more is read from the service.
     #[must_use]
     pub fn output_handle(&self) -> Arc<Mutex<String>> {
-        Arc::clone(&self.output)
+        Arc::clone(&self.output.text)
     }
 
     /// Sends a signal, as `kill` names it.
@@ -370,7 +380,9 @@ impl Service {
 
     /// Waits for the end.
     pub fn wait(&mut self) -> ExitStatus {
-        wait_for_end(&mut self.child)
+        let status = wait_for_end(&mut self.child);
+        self.output.wait_for_last_lines();
+        status
     }
 
     /// Stops the service and waits for its end.
@@ -382,7 +394,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        if let (true, Ok(output)) = (std::thread::panicking(), self.output.try_lock()) {
+        if let (true, Ok(output)) = (std::thread::panicking(), self.output.text.try_lock()) {
             eprintln!("\nThe service logged:\n{output}");
         }
         hold(|| {
@@ -456,7 +468,21 @@ pub fn wait_for_end(child: &mut Child) -> ExitStatus {
     ended.expect("it has ended")
 }
 
-fn gather(stream: impl std::io::Read + Send + 'static, output: &Arc<Mutex<String>>) {
+impl Output {
+    fn so_far(&self) -> String {
+        self.text.lock().expect("no panic").clone()
+    }
+
+    /// For a program that has ended. A child that it left behind can keep the pipe open, and is not waited for.
+    fn wait_for_last_lines(&self) {
+        let ended = Instant::now();
+        while !self.readers.iter().all(JoinHandle::is_finished) && ended.elapsed() < LAST_LINES {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn gather(stream: impl std::io::Read + Send + 'static, output: &Arc<Mutex<String>>) -> JoinHandle<()> {
     let output = Arc::clone(output);
     std::thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
@@ -464,7 +490,7 @@ fn gather(stream: impl std::io::Read + Send + 'static, output: &Arc<Mutex<String
             output.push_str(&line);
             output.push('\n');
         }
-    });
+    })
 }
 
 fn address_in(text: &str, before: &str) -> Option<SocketAddr> {
