@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 mod entrance;
+mod facts;
 mod glossary;
 
 const MOST_COLUMNS: usize = 120;
