@@ -138,9 +138,12 @@ impl Suspending {
         block_on(organisations.suspend(self.clinic.organisation, &self.audit)).unwrap();
     }
 
-    fn wait_for_locks(&self, statements: i64) {
-        let waiting = "SELECT count(*) FROM pg_stat_activity
-            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    /// Waits until so many statements that name the table, on all nodes together, wait for locks.
+    fn wait_for_locks(&self, statements: i64, table: &str) {
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity
+                WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%{table}%'"
+        );
         let waiting = format!(
             "(SELECT sum(result::bigint) AS waiting FROM run_command_on_all_nodes($${waiting}$$)) AS all_nodes
              WHERE waiting >= {statements}"
@@ -161,9 +164,9 @@ fn a_suspension_waits_for_a_key_that_is_being_made_and_refuses_it() {
     held.batch_execute("BEGIN; LOCK TABLE key_homes IN SHARE MODE").unwrap();
     std::thread::scope(|scope| {
         let made = scope.spawn(|| suspending.clinic.try_key(None, None));
-        suspending.wait_for_locks(1);
+        suspending.wait_for_locks(1, "");
         let suspended = scope.spawn(|| suspending.suspend());
-        suspending.wait_for_locks(2);
+        suspending.wait_for_locks(2, "");
         held.batch_execute("ROLLBACK").unwrap();
         assert!(made.join().unwrap().is_ok());
         suspended.join().unwrap();
@@ -185,9 +188,10 @@ fn a_key_waits_for_the_suspension_of_its_organisation_and_is_not_made() {
     held.batch_execute(&same).unwrap();
     std::thread::scope(|scope| {
         let suspended = scope.spawn(|| suspending.suspend());
-        suspending.wait_for_locks(1);
+        // Its last statement: everything else is done by then.
+        suspending.wait_for_locks(1, "audit_entries");
         let made = scope.spawn(|| suspending.clinic.try_key(None, None));
-        suspending.wait_for_locks(2);
+        suspending.wait_for_locks(2, "");
         held.batch_execute("ROLLBACK").unwrap();
         suspended.join().unwrap();
         assert!(made.join().unwrap().is_err());
