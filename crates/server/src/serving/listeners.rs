@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::ready;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
@@ -71,19 +71,15 @@ impl Listeners {
     /// Opens the listeners, except those whose sockets were passed to the program.
     pub(crate) fn bind(configuration: &Configuration, mut sockets: PassedSockets) -> anyhow::Result<Self> {
         let certificate = tls_files(configuration)?.map(CurrentCertificate::of).transpose()?;
-        let https = match &certificate {
-            Some(certificate) => {
-                let config = certificates::server_config(Arc::clone(certificate))?;
-                Some((listen("HTTPS", &HTTPS_ADDR, configuration.https_addr, sockets.take(HTTPS))?, config))
-            }
-            None => None,
-        };
-        let http = match configuration.http_addr {
-            Some(address) => Some(listen("plain HTTP", &HTTP_ADDR, address, sockets.take(HTTP))?),
-            None => None,
-        };
-        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr, sockets.take(ADMIN))?;
+        let config =
+            certificate.as_ref().map(|certificate| certificates::server_config(Arc::clone(certificate))).transpose()?;
+        let https =
+            config.is_some().then(|| listen("HTTPS", &HTTPS_ADDR, configuration.https_addr, sockets.take(HTTPS)));
+        let http = configuration.http_addr.map(|address| listen("plain HTTP", &HTTP_ADDR, address, sockets.take(HTTP)));
+        let admin = listen("probes", &ADMIN_ADDR, configuration.admin_addr, sockets.take(ADMIN));
+        assert_all_open([https.as_ref(), http.as_ref(), Some(&admin)])?;
         sockets.assert_all_taken()?;
+        let (https, http, admin) = (https.transpose()?.zip(config), http.transpose()?, admin?);
         Ok(Self { api: ApiListeners { https, http }, admin, certificate })
     }
 
@@ -170,7 +166,7 @@ fn shake_hands(
     stream: TcpStream,
     connections: &Connections,
     acceptor: &AcceptorService,
-) -> Pin<Box<impl Future<Output = Result<Secured, TlsError<std::io::Error, Infallible>>> + use<>>> {
+) -> Pin<Box<impl Future<Output = Result<Secured, TlsError<Error, Infallible>>> + use<>>> {
     let peer = stream.peer_addr().ok();
     let slot = connections.admit(peer.map(|peer| peer.ip()), true);
     let handshake = slot.is_some().then(|| acceptor.call(stream));
@@ -225,6 +221,19 @@ pub(crate) fn connections_max() -> usize {
     CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
 }
 
+/// Reports every address that cannot be used, so that a person with taken ports chooses others once.
+fn assert_all_open<const N: usize>(listeners: [Option<&anyhow::Result<TcpListener>>; N]) -> anyhow::Result<()> {
+    let failures = || listeners.iter().flatten().filter_map(|listener| listener.as_ref().err());
+    let is_taken = |error: &anyhow::Error| error.downcast_ref::<Error>().map(Error::kind) == Some(ErrorKind::AddrInUse);
+    let advice = match failures().filter(|error| is_taken(error)).count() {
+        0 => "",
+        1 => ": is another intake running? Stop it, or choose another address",
+        _ => ": is another intake running? Stop it, or choose other addresses",
+    };
+    let texts: Vec<_> = failures().map(|error| format!("{error:#}")).collect();
+    if texts.is_empty() { Ok(()) } else { Err(anyhow!("{}{advice}", texts.join("; "))) }
+}
+
 fn listen(
     what: &str,
     setting: &Setting,
@@ -233,13 +242,9 @@ fn listen(
 ) -> anyhow::Result<TcpListener> {
     let listener = match passed {
         Some(listener) => listener,
-        None => TcpListener::bind(address).map_err(|error| {
-            let advice = match error.kind() {
-                ErrorKind::AddrInUse => ": is another intake running? Stop it, or choose another address",
-                _ => "",
-            };
-            anyhow!("{}: cannot listen on {address}: {error}{advice}", setting.variable)
-        })?,
+        None => {
+            TcpListener::bind(address).with_context(|| format!("{}: cannot listen on {address}", setting.variable))?
+        }
     };
     rustix::net::listen(&listener, BACKLOG)?;
     // Connections inherit both. Without nodelay the second piece of an answer would wait until the first is

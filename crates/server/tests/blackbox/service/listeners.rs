@@ -58,6 +58,25 @@ fn a_taken_port_is_named_by_its_setting() {
 }
 
 #[test]
+fn all_taken_ports_are_named_at_once() {
+    let app = TestApp::start();
+    let mut program = program().database(&app.database);
+    let taken = [
+        ("INTAKE_HTTPS_ADDR", app.service.https.unwrap()),
+        ("INTAKE_HTTP_ADDR", app.service.http.unwrap()),
+        ("INTAKE_ADMIN_ADDR", app.service.admin),
+    ];
+    for (setting, address) in taken {
+        program = program.setting(setting, address.to_string());
+    }
+    let complaint = complaint_in(&program.run().stderr);
+    for (setting, address) in taken {
+        assert!(complaint.contains(&format!("{setting}: cannot listen on {address}: ")), "{complaint}");
+    }
+    assert!(complaint.ends_with("is another intake running? Stop it, or choose other addresses"), "{complaint}");
+}
+
+#[test]
 fn garbage_harms_nobody() {
     let app = TestApp::start();
     for address in [app.service.https.unwrap(), app.service.http.unwrap(), app.service.admin] {
