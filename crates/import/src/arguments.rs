@@ -32,10 +32,11 @@ pub(crate) struct Arguments {
     /// "HEADER=firstName+lastName" splits it: two words, or "Last, First"
     #[arg(long, value_name = "HEADER=field")]
     pub(crate) map: Vec<Mapping>,
-    /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"
+    /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"; several
+    /// times for several formats; 3rd, "of" and the day of the week are read too
     #[arg(long, value_name = "FORMAT")]
     pub(crate) date_format: Vec<DateForm>,
-    /// Remove spaces at the ends of values
+    /// Remove spaces and invisible marks at the ends of values
     #[arg(long)]
     pub(crate) trim: bool,
     /// Write an address of several lines in one, with commas between them
@@ -50,7 +51,8 @@ pub(crate) struct Arguments {
     /// Text that means no value, exactly as written in the file, such as N/A
     #[arg(long, value_name = "WORD")]
     pub(crate) empty: Vec<String>,
-    /// Rewrite Australian phone numbers, such as (02) 5550 1234 or "M: 0491 570 006", in the form +61255501234
+    /// Rewrite Australian phone numbers, such as (02) 5550 1234 or "M: 0491 570 006", as +61255501234, and remove
+    /// spaces from others
     #[arg(long)]
     pub(crate) australian_phones: bool,
     /// Rewrite Australia as AU, and the names of its states and territories as NSW, VIC and so on
