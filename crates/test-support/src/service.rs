@@ -57,7 +57,7 @@ pub struct Service {
     pub admin: SocketAddr,
 }
 
-/// What a program writes, read by threads.
+/// Output of a program, read by threads.
 struct Output {
     text: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,

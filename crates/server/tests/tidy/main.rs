@@ -178,7 +178,9 @@ fn the_index_has_every_page_once() {
     let documents = files(&[".md"]);
     let index = "docs/README.md";
     let listed = links(&documents[index]);
-    let pages = documents.keys().filter_map(|path| path.strip_prefix("docs/")).filter(|page| *page != "README.md");
+    // A folder that is listed as one, because its files are named after their content.
+    let is_page = |page: &&str| *page != "README.md" && !page.starts_with("decisions/");
+    let pages = documents.keys().filter_map(|path| path.strip_prefix("docs/")).filter(is_page);
     let wrong: Vec<_> = pages.filter(|page| listed.iter().filter(|target| target == page).count() != 1).collect();
     assert_eq!(wrong, [""; 0], "{index}");
 }
@@ -219,7 +221,6 @@ fn every_version_is_the_same_everywhere() {
             "Cargo.toml",
             "\nversion = \"",
             &[
-                ("README.md", "intake-"),
                 ("compose.yaml", "image: intake:"),
                 ("docs/operations/install.md", "intake_"),
                 ("docs/operations/kubernetes.yaml", "registry.example/intake:"),

@@ -73,24 +73,6 @@ fn every_alert_fires_and_is_in_the_runbook() {
 }
 
 #[test]
-fn the_incidents_of_the_runbook_are_played_by_tests() {
-    let runbook = read("runbook.md");
-    let (_, incidents) = runbook.split_once("# Six incidents").unwrap();
-    let rows = incidents.split("# Restarting").next().unwrap().lines().filter(|line| line.starts_with("| "));
-    let mut played = 0;
-    for row in rows.skip(1) {
-        let test = row.trim_end_matches(" |").rsplit("| ").next().unwrap().trim_matches('`');
-        let (file, name) = test.split_once("::").unwrap();
-        let folders = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/blackbox")).unwrap();
-        let files = folders.map(|folder| folder.unwrap().path().join(format!("{file}.rs")));
-        let tests: String = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
-        assert!(tests.contains(&format!("fn {name}()")), "{test}");
-        played += 1;
-    }
-    assert_eq!(played, 6);
-}
-
-#[test]
 fn every_severity_has_a_recipient() {
     let text = read("alertmanager.yml");
     let routes = &YamlLoader::load_from_str(&text).unwrap()[0];
