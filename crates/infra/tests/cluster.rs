@@ -138,7 +138,7 @@ impl Suspending {
         block_on(organisations.suspend(self.clinic.organisation, &self.audit)).unwrap();
     }
 
-    /// Waits until so many statements that name the table, on all nodes together, wait for locks.
+    /// Waits until this number of statements that name the table, on all nodes together, wait for locks.
     fn wait_for_locks(&self, statements: i64, table: &str) {
         let waiting = format!(
             "SELECT count(*) FROM pg_stat_activity
