@@ -81,7 +81,7 @@ fn text(first: &UnusualKey, keys: &[UnusualKey], environment: Environment, base_
     let (subject, what, advice, list) = match News::about(first) {
         News::OnlyRefused => (
             format!("Every request with {which} is refused"),
-            format!("No patient arrives through {keys_of}: every request is refused. All times are {zone}."),
+            format!("No patient is received through {keys_of}: every request is refused. All times are {zone}."),
             REFUSED_ADVICE,
             format!("{base_url}/settings/api-keys"),
         ),

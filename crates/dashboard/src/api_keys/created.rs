@@ -92,9 +92,7 @@ pub(crate) async fn first_use(
         }
         // The counts are stored some seconds after the use.
         _ if key.last_used_at.is_some() => ("waiting", "First request received.".to_owned()),
-        Some(FirstAnswer::Refused(why)) => {
-            ("refused", format!("A request arrived but was refused: {why}. Tell the vendor."))
-        }
+        Some(FirstAnswer::Refused(why)) => ("refused", format!("A request was refused: {why}. Tell the vendor.")),
         None => ("waiting", String::new()),
     };
     // Names of fields and our own words need no escaping.

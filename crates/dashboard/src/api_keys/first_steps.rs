@@ -56,7 +56,7 @@ pub(crate) async fn first_steps(
     let step = |is_done, text: &str, link: &str| Step { is_done, text: text.to_owned(), link: link.to_owned() };
     let (sending, documentation) = first_request(keys);
     let steps = [
-        step(keys.total > 0, "Create a key for the software that will send patients", "/settings/api-keys/new"),
+        step(keys.total > 0, "Create a key for the vendor that will send patients", "/settings/api-keys/new"),
         step(keys.is_any_used, &sending, &documentation),
         step(
             administrators > 1,

@@ -65,10 +65,10 @@ struct ReplaceChoices {
 
 /// Time for which a key can work after its replacement has created a patient.
 const CHOICES: [(&str, &str, Duration); 4] = [
-    ("now", "immediately", Duration::ZERO),
-    ("1h", "after 1 hour", Duration::HOUR),
-    ("24h", "after 24 hours", Duration::DAY),
-    ("7d", "after 7 days", Duration::WEEK),
+    ("now", "with the new key's first patient", Duration::ZERO),
+    ("1h", "1 hour after the new key's first patient", Duration::HOUR),
+    ("24h", "24 hours after the new key's first patient", Duration::DAY),
+    ("7d", "7 days after the new key's first patient", Duration::WEEK),
 ];
 
 /// Time within which a replaced key ends in any case, in days.

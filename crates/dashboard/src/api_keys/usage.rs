@@ -133,10 +133,10 @@ fn address(key: KeyId) -> String {
 impl From<KeySuccessor> for Successor {
     fn from(KeySuccessor { id, is_used, ends_after }: KeySuccessor) -> Self {
         let stops = match ends_after.whole_hours() {
-            0 => "immediately".to_owned(),
-            1 => "after 1 hour".to_owned(),
-            hours @ 2..=24 => format!("after {hours} hours"),
-            hours => format!("after {} days", hours / 24),
+            0 => "with the new key's first patient".to_owned(),
+            1 => "1 hour after the new key's first patient".to_owned(),
+            hours @ 2..=24 => format!("{hours} hours after the new key's first patient"),
+            hours => format!("{} days after the new key's first patient", hours / 24),
         };
         Self { link: address(id), is_used, stops }
     }

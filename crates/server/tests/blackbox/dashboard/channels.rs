@@ -12,7 +12,7 @@ fn patients_of_each_key_are_counted_and_nothing_else() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
     let elsewhere = app.other_clinic();
-    assert!(ada.get(CHANNELS).text().contains("No patient arrived in the last 30 days."));
+    assert!(ada.get(CHANNELS).text().contains("No patient was received in the last 30 days."));
     let [busy, quiet, unused] = [(); 3].map(|()| app.clinic.key());
     assert!(!ada.get("/settings/api-keys").text().contains(CHANNELS));
     for _ in 0..3 {

@@ -55,7 +55,7 @@ fn a_leaked_key_stops_when_its_replacement_is_made() {
         let _ = browser.run("document.querySelector('[value=leaked]').click()");
         assert_eq!(is_shown(), false);
         browser.press("Create replacement");
-        browser.wait_for("was revoked. No patient arrives until the vendor has installed this key.");
+        browser.wait_for("was revoked. No patient is received until the vendor has installed this key.");
         let new = shown_key(browser);
         assert_eq!(app.service.create(&old, &patient()).status, 401);
         assert_eq!(app.service.create(&new, &patient()).status, 201);
@@ -93,11 +93,11 @@ fn a_replacement_has_the_note_and_each_key_leads_to_the_other() {
     choose_action(&browser, "Front desk", "Replace");
     browser.wait_for("Call Dana");
     browser.press("Create replacement");
-    browser.wait_for("Then it stops after 24 hours.");
+    browser.wait_for("stops 24 hours after the new key's first patient. It works at the latest until");
     let new = shown_key(&browser);
     browser.press("old key");
     browser.wait_for("Replaced by");
-    browser.wait_for("Once it is, this key stops after 24 hours");
+    browser.wait_for("This key stops 24 hours after the new key's first patient");
     browser.press("New key");
     browser.wait_for("Replaces");
     assert!(browser.text().contains("Call Dana"), "the note is kept");

@@ -25,7 +25,7 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
         browser.wait_for("Copied.");
         browser.wait_for("Waiting for the first request");
         assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412 345 678")).status, 422);
-        browser.wait_for("A request arrived but was refused: phoneNumber. Tell the vendor.");
+        browser.wait_for("A request was refused: phoneNumber. Tell the vendor.");
         assert_eq!(app.service.create(&key, &patient()).status, 201);
         browser.wait_for("First request received. It created a patient.");
 

@@ -33,7 +33,7 @@ fn the_page_of_a_key_counts_what_may_be_wrong_with_its_patients() {
     assert!(shown[2].contains("a state that is not a code such as NSW | fewer than 5 | Send ACT"), "{shown:?}");
     assert_eq!(shown.len(), 3, "{shown:?}");
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
-    assert!(page.contains("may be wrong with the 7 patients that arrived"), "{page}");
+    assert!(page.contains("may be wrong with the 7 patients that were received"), "{page}");
     assert!(!page.contains("Northern Territory") && !page.contains("0491570006"), "{page}");
     let list = ada.get("/settings/api-keys").text();
     assert_eq!(list.matches("can&#39;t be dialled").count(), 1, "the other key has none: {list}");

@@ -166,7 +166,7 @@ fn going_back_and_loading_anew_show_no_error_and_do_nothing_twice() {
     browser.press("Create key");
     browser.wait_for("The name must not be blank.");
     browser.reload();
-    browser.wait_for("Integrations use API keys");
+    browser.wait_for("Vendors send patients with API keys");
     create_key(&browser, "Laboratory");
     browser.reload();
     browser.wait_for("Laboratory");

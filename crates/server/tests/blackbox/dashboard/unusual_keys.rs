@@ -251,7 +251,7 @@ fn a_small_channel_of_which_every_request_is_refused_is_a_mail_on_the_same_day()
     let found = mails(&server, "Every request with 3 API keys of Test Clinic is refused");
     assert_eq!(found.len(), 1, "{:?}", server.mails());
     let mail = &found[0];
-    assert!(mail.contains("No patient arrives through these API keys of Test Clinic (development)"), "{mail}");
+    assert!(mail.contains("No patient is received through these API keys of Test Clinic (development)"), "{mail}");
     assert!(mail.contains("24 requests refused, most of them because of phoneNumber."), "{mail}");
     assert!(mail.contains("12 requests refused") && mail.contains("6 requests refused"), "{mail}");
     assert_eq!(mail.matches("/settings/api-keys/").count(), 3, "{mail}");
