@@ -37,12 +37,16 @@ pub(crate) fn measure(
         table.push_str(&format!("| {what} | {measured} | {most} | {how} |\n"));
     };
     let mut stage = Stage::build(postgres, "parts", program, settings)?;
+    let counted = instructions(postgres, program, settings, time).map_err(|why| format!("{why:#}"));
+    let counted =
+        |show: fn(&Instructions) -> String| counted.as_ref().map(show).map_err(|why| anyhow::anyhow!("{why}"));
     row(
         "user-mode instructions for a create, 64 connections",
-        instructions(postgres, program, settings, time).map(|count| format!("{count:.0}")),
+        counted(|of| format!("{:.0}", of.all)),
         "60,000",
         "`valgrind --tool=callgrind`, counted with `callgrind_control --zero` and `--dump` around a load by `wrk`",
     );
+    row("of these, to find doubts", counted(Instructions::share_of_doubts), "1 %", "`callgrind_annotate --inclusive`");
     row(
         "system calls for a create, 128 connections",
         system_calls(&mut stage, time).map(|count| format!("{count:.2}")),
@@ -71,7 +75,25 @@ pub(crate) fn measure(
     Ok(table)
 }
 
-fn instructions(postgres: &PostgresServer, program: &Path, settings: &[String], time: Duration) -> anyhow::Result<f64> {
+/// Instructions for a create.
+struct Instructions {
+    all: f64,
+    /// Those of [`NewPatient::doubts`](intake_domain::NewPatient::doubts).
+    doubts: f64,
+}
+
+impl Instructions {
+    fn share_of_doubts(&self) -> String {
+        format!("{:.2} %", 100.0 * self.doubts / self.all)
+    }
+}
+
+fn instructions(
+    postgres: &PostgresServer,
+    program: &Path,
+    settings: &[String],
+    time: Duration,
+) -> anyhow::Result<Instructions> {
     ensure!(is_there("valgrind"), "valgrind is missing (Debian: apt install valgrind)");
     let folder = postgres.folder().join("callgrind");
     fs::create_dir(&folder)?;
@@ -93,9 +115,14 @@ fn instructions(postgres: &PostgresServer, program: &Path, settings: &[String], 
     ensure!(creates > 0, "nothing was stored");
     control(&stage, "--dump")?;
     let dump: PathBuf = format!("{}.1", counts.display()).into();
-    let text = fs::read_to_string(&dump).with_context(|| dump.display().to_string())?;
-    let total = text.lines().find_map(|line| line.strip_prefix("totals: ").or_else(|| line.strip_prefix("summary: ")));
-    Ok(total.context("callgrind counted nothing")?.trim().parse::<f64>()? / creates as f64)
+    let output = Command::new("callgrind_annotate").args(["--inclusive=yes", "--threshold=100"]).arg(&dump).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let count = |end: &str| {
+        let line = text.lines().find(|line| line.split(" [").next().unwrap_or_default().ends_with(end));
+        let count = line.context(format!("callgrind counted nothing of {end}"))?.split_whitespace().next();
+        anyhow::Ok(count.unwrap_or_default().replace(',', "").parse::<f64>()? / creates as f64)
+    };
+    Ok(Instructions { all: count("PROGRAM TOTALS")?, doubts: count("::doubts")? })
 }
 
 fn control(stage: &Stage<'_>, what: &str) -> anyhow::Result<()> {

@@ -39,7 +39,7 @@ impl Suspicions {
             ROWS_OF_ONE_PHONE => Some(Suspicion::SharedNumber(ROWS_OF_ONE_PHONE)),
             _ => Some(Suspicion::SharedNumber(1)),
         };
-        patient.doubts(now).into_iter().map(Suspicion::Doubt).chain(shared).collect()
+        patient.doubts(now).map(Suspicion::Doubt).chain(shared).collect()
     }
 }
 

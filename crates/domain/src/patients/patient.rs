@@ -39,6 +39,12 @@ impl NewPatient {
         self.texts.get(start as usize..end as usize)
     }
 
+    /// The same in UTF-8, for what need not know where characters begin.
+    pub(crate) fn bytes(&self, field: Field) -> Option<&[u8]> {
+        let (start, end) = self.spans[field]?;
+        self.texts.as_bytes().get(start as usize..end as usize)
+    }
+
     /// First name.
     #[must_use]
     pub fn first_name(&self) -> &str {

@@ -3,6 +3,7 @@
 pub(crate) mod doubt;
 #[cfg(feature = "access")]
 pub(crate) mod of_key;
+mod signs;
 
 pub use doubt::Doubt;
 #[cfg(feature = "access")]

@@ -19,7 +19,7 @@ pub(crate) fn respond(created: &CreatedPatient) -> Result<HttpResponse, Problem>
         vec![REPLAYED]
     } else {
         let patient = created.patient();
-        patient.details.doubts(patient.created_at).into_iter().map(Doubt::name).collect()
+        patient.details.doubts(patient.created_at).map(Doubt::name).collect()
     };
     let mut response = response.content_type("application/json").body(body);
     if !fields.is_empty() {
