@@ -3,13 +3,12 @@
 
 use std::fmt;
 
-use intake_domain::conversions::{Conversion, country, date, email, state, trimmed, unquoted};
+use intake_domain::conversions::{Conversion, country, date, email, phone_number, state, trimmed, unquoted};
 use intake_domain::{Field, FieldFault};
 
 use crate::arguments::{Arguments, Setting};
 use crate::columns::Texts;
 use crate::names::without_title;
-use crate::phones::labelled_number;
 
 /// A value that was changed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +86,7 @@ fn converted(arguments: &Arguments, field: Field, how: How, text: &str) -> Conve
         (How::DateRewritten, Field::DateOfBirth) if !arguments.date_format.is_empty() => {
             date(text, &arguments.date_format)
         }
-        (How::PhoneRewritten, Field::PhoneNumber) if arguments.australian_phones => labelled_number(text),
+        (How::PhoneRewritten, Field::PhoneNumber) if arguments.australian_phones => phone_number(text),
         (How::PlaceRewritten, Field::Country) if arguments.australian_places => country(text),
         (How::PlaceRewritten, Field::State) if arguments.australian_places => state(text),
         _ => Conversion::Unchanged,

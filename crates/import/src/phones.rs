@@ -1,48 +1,4 @@
-//! Phone numbers with what clinics write before them.
-
-use intake_domain::conversions::{Conversion, phone_number};
-
-/// Kinds of phones, in lower case, that stand before a number and a colon.
-const LABELS: [&str; 17] = [
-    "m",
-    "mob",
-    "mobile",
-    "cell",
-    "p",
-    "ph",
-    "phone",
-    "t",
-    "tel",
-    "telephone",
-    "h",
-    "hm",
-    "home",
-    "w",
-    "wk",
-    "work",
-    "bh",
-];
-/// Prefix of calls from Australia to another country, or to itself.
-const TO_ABROAD: &str = "0011";
-
-/// The number in E.164, without a label, the apostrophe of a spreadsheet, or `0011` in place of `+`.
-pub(crate) fn labelled_number(text: &str) -> Conversion {
-    let plain = text.trim();
-    let plain = plain.strip_prefix('\'').unwrap_or(plain).trim_start();
-    let is_label = |label: &str| LABELS.contains(&label.trim().trim_end_matches('.').to_lowercase().as_str());
-    let number = match plain.split_once(':') {
-        Some((label, number)) if is_label(label) => number.trim_start(),
-        _ => plain,
-    };
-    let number = match number.strip_prefix(TO_ABROAD) {
-        Some(number) => format!("+{number}"),
-        None => number.to_owned(),
-    };
-    match phone_number(&number) {
-        Conversion::Unchanged if number != text => Conversion::Converted(number),
-        conversion => conversion,
-    }
-}
+//! Reasons why a text is no phone number.
 
 /// End of the sentence "this one …": why no number can be read, without its text, which may hold a name.
 pub(crate) fn unclear(text: &str) -> String {
@@ -59,28 +15,6 @@ pub(crate) fn unclear(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_number_is_read_behind_a_label() {
-        for (text, expected) in [
-            ("M: 0491 570 006", "+61491570006"),
-            ("Ph: (02) 5550 1234", "+61255501234"),
-            ("W:0255501234", "+61255501234"),
-            ("Mobile : 0491570006", "+61491570006"),
-            ("tel:+61491570006", "+61491570006"),
-            ("'0491570006", "+61491570006"),
-            ("'+61491570006", "+61491570006"),
-            ("0011 61 491 570 006", "+61491570006"),
-            ("0011 44 20 7946 0000", "+442079460000"),
-        ] {
-            assert!(labelled_number(text) == Conversion::Converted(expected.to_owned()), "{text}");
-        }
-        assert!(labelled_number("+61491570006") == Conversion::Unchanged);
-        for text in ["M: 5550 1234", "Mum: 0491 570 006", "Fax: 02 5550 1234", "M: 0491 570 006 W: 02 5550 1234", "M:"]
-        {
-            assert!(labelled_number(text) == Conversion::Unclear, "{text}");
-        }
-    }
 
     #[test]
     fn a_refusal_names_what_disturbs() {

@@ -7,8 +7,32 @@ use crate::patients::rules::is_e164;
 /// Characters that people put between the digits of a phone number.
 const BETWEEN_DIGITS: [char; 9] = [' ', '\u{a0}', '-', '\u{2010}', '\u{2011}', '\u{2013}', '(', ')', '.'];
 
+/// Kinds of phones that stand before a number and a colon.
+const LABELS: [&str; 17] = [
+    "m",
+    "mob",
+    "mobile",
+    "cell",
+    "p",
+    "ph",
+    "phone",
+    "t",
+    "tel",
+    "telephone",
+    "h",
+    "hm",
+    "home",
+    "w",
+    "wk",
+    "work",
+    "bh",
+];
+/// Prefix of calls from Australia to another country, or to itself.
+const TO_ABROAD: &str = "0011";
+
 /// The number in E.164. Unclear unless it can only be meant as one of Australia, or is international but for spaces and
-/// the like. A mobile number may have lost its leading zero, as in a spreadsheet.
+/// the like. A mobile number may have lost its leading zero, as in a spreadsheet. A label such as `Mob:`, the
+/// apostrophe of a spreadsheet, and `0011` in place of `+` are read.
 #[must_use]
 pub fn phone_number(text: &str) -> Conversion {
     // After +61 a zero is for calls from within the country, and nobody can dial it.
@@ -18,6 +42,12 @@ pub fn phone_number(text: &str) -> Conversion {
 
 fn rewritten(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|character| !BETWEEN_DIGITS.contains(character)).collect();
+    let number = compact.strip_prefix('\'').unwrap_or(&compact);
+    let number = match number.split_once(':') {
+        Some((label, number)) if LABELS.iter().any(|known| known.eq_ignore_ascii_case(label)) => number,
+        _ => number,
+    };
+    let compact = number.strip_prefix(TO_ABROAD).map_or_else(|| number.to_owned(), |number| format!("+{number}"));
     let digits = compact.strip_prefix('+').unwrap_or(&compact);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

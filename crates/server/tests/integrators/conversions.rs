@@ -22,8 +22,8 @@ const PROGRAMS: [&str; 8] = [
     "convert.rb",
     "convert.sh",
 ];
-/// Form of dates that the functions read besides the register's own.
-const FORM: &str = "D/M/YYYY";
+/// Forms of dates that the functions read besides the register's own.
+const FORMS: [&str; 2] = ["D/M/YYYY", "D MMM YYYY"];
 
 /// A line for a program, and the answers that it may give.
 struct Case {
@@ -33,7 +33,7 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     let cases: Vec<Value> = serde_json::from_str(include_str!("../../../domain/tests/conversions.json")).unwrap();
-    let form: DateForm = FORM.parse().unwrap();
+    let forms = FORMS.map(|form| form.parse::<DateForm>().unwrap());
     let case = |case: &Value| {
         let field = match case["conversion"].as_str().unwrap() {
             "phone_number" => "phoneNumber",
@@ -48,7 +48,7 @@ fn cases() -> Vec<Case> {
             vec![case["result"].as_str().unwrap_or_default().to_owned()]
         } else {
             assert_eq!(field, "dateOfBirth", "{case}");
-            match date(raw, std::slice::from_ref(&form)) {
+            match date(raw, &forms) {
                 Conversion::Unchanged => vec![String::new(), raw.to_owned()],
                 Conversion::Converted(value) => vec![String::new(), value],
                 Conversion::Unclear => vec![String::new()],
