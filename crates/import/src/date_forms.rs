@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 
-use intake_domain::conversions::{Conversion, DateForm, date};
-use time::{Date, Month};
+use intake_domain::conversions::{Conversion, DateForm, calendar_day, date};
+use time::Date;
 
 use crate::tally::Count;
 
@@ -159,11 +159,7 @@ fn family(forms: &[&str]) -> Family {
 /// The day of the calendar that the form makes of the text.
 fn day(text: &str, form: &DateForm) -> Option<Date> {
     let Conversion::Converted(day) = date(text, std::slice::from_ref(form)) else { return None };
-    let mut parts = day.split('-');
-    let mut next = || parts.next()?.parse::<u16>().ok();
-    let (year, month, day) = (next()?, next()?, next()?);
-    let month = Month::try_from(u8::try_from(month).ok()?).ok()?;
-    Date::from_calendar_date(year.into(), month, u8::try_from(day).ok()?).ok()
+    calendar_day(&day)
 }
 
 #[cfg(test)]

@@ -89,18 +89,22 @@ pub fn date(text: &str, forms: &[DateForm]) -> Conversion {
         let (named, bare) = bare(plain);
         (days, weekday) = (read(&bare), named);
     }
-    if days.iter().any(|day| is_of_calendar(day)) {
-        days.retain(|day| is_of_calendar(day));
+    if days.iter().any(|day| calendar_day(day).is_some()) {
+        days.retain(|day| calendar_day(day).is_some());
     }
     days.dedup();
     match days.as_slice() {
-        [day] if weekday.is_none_or(|weekday| falls_on(day, weekday)) => Conversion::compared(text, day.clone()),
+        [day] if weekday.is_none() || calendar_day(day).map(Date::weekday) == weekday => {
+            Conversion::compared(text, day.clone())
+        }
         _ => Conversion::Unclear,
     }
 }
 
-fn is_of_calendar(day: &str) -> bool {
-    year_month_day(day).is_some_and(|(year, month, day)| calendar_date(year, month, day).is_some())
+/// The day of the calendar that a text in the form `YYYY-MM-DD` names.
+#[must_use]
+pub fn calendar_day(day: &str) -> Option<Date> {
+    year_month_day(day).and_then(|(year, month, day)| calendar_date(year, month, day))
 }
 
 impl DateForm {
@@ -200,13 +204,6 @@ fn weekday(word: &str) -> Option<Weekday> {
         let name = day.to_string().to_ascii_lowercase();
         name == word || name.get(..3) == Some(&word)
     })
-}
-
-/// Returns whether the day, as `YYYY-MM-DD`, is one of the calendar and falls on this day of the week.
-fn falls_on(day: &str, weekday: Weekday) -> bool {
-    year_month_day(day)
-        .and_then(|(year, month, day)| calendar_date(year, month, day))
-        .is_some_and(|day| day.weekday() == weekday)
 }
 
 fn parts(pattern: &str) -> Option<Vec<Part>> {

@@ -21,7 +21,7 @@ mod places;
 mod texts;
 mod titles;
 
-pub use dates::{DateForm, UnknownDateForm, date};
+pub use dates::{DateForm, UnknownDateForm, calendar_day, date};
 pub use phones::phone_number;
 pub use places::{country, state};
 pub use texts::{email, is_placeholder, trimmed, unquoted};
