@@ -202,7 +202,7 @@ fn content_that_is_cut_off_is_noticed() {
         assert!(faults.contains(fault), "{fault}: {faults}");
     }
     let _ = browser.run("document.querySelector('.lead').style.width = '1ch'; document.querySelector('.lead').style.overflowWrap = 'anywhere'");
-    assert!(browser.run(CUT_OFF).to_string().contains("broken: integration"));
+    assert!(browser.run(CUT_OFF).to_string().contains("broken: affecting"));
     let _ = browser.run(
         "const hint = document.querySelector('td time'); hint.style.position = 'relative'; hint.style.left = '20rem'",
     );
