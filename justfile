@@ -96,8 +96,12 @@ fuzz-all executions="100000000":
 torture-all:
     just torture --mixed-minutes 155
 
+# Delivers 100,000 patients to a webhook and a FHIR server while everything fails, and prints what was lost and how long it took: `just deliver-trial 2000` is quick
+deliver-trial patients="100000":
+    INTAKE_TEST_PATIENTS={{ patients }} cargo test --package intake --test blackbox --locked -- --ignored --nocapture deliver::trial
+
 # Runs what is too long for each change, most of a night: all parts, or those that are named. A part that fails does not keep the others from running
-nightly *parts="advisories test-all cluster-tests generators package-check fuzz-all mutants torture-all":
+nightly *parts="advisories test-all cluster-tests generators package-check deliver-trial fuzz-all mutants torture-all":
     #!/usr/bin/env bash
     set -uo pipefail
     failed=()

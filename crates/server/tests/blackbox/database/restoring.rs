@@ -32,14 +32,14 @@ const SIGNED_IN: &str = "INSERT INTO members (id, email, email_folded, name, pas
         SELECT id, sha256('stolen'), now() + interval '1 day', false, true FROM members";
 
 /// A PostgreSQL in a folder of its own.
-pub(super) struct PostgresServer {
+pub(crate) struct PostgresServer {
     // Ends before its folder.
-    pub(super) server: EmbeddedPostgres,
+    pub(crate) server: EmbeddedPostgres,
     pub(super) folder: TempDir,
 }
 
 impl PostgresServer {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         Self { server: server(folder.path()), folder }
     }
@@ -76,13 +76,13 @@ impl PostgresServer {
         chown(folder, Some(account.uid()), Some(account.gid())).unwrap();
     }
 
-    pub(super) fn count(&self, from: &str) -> i64 {
+    pub(crate) fn count(&self, from: &str) -> i64 {
         let mut connection = PgConnection::establish(self.server.owner_url("intake").expose()).unwrap();
         let query = diesel::sql_query(format!("SELECT count(*) AS count FROM {from}"));
         query.get_result::<WithCount>(&mut connection).unwrap().count
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let pid_file = self.data().join("postmaster.pid");
         signal("INT", fs::read_to_string(&pid_file).unwrap().lines().next().unwrap());
         wait_for("PostgreSQL to stop", || !pid_file.exists());
@@ -134,7 +134,7 @@ pub(super) fn production(urls: &Prepared) -> ServiceBuilder {
     in_production(program().database_urls(&urls.service, &urls.owner)).setting("INTAKE_HTTP_ADDR", "127.0.0.1:0")
 }
 
-pub(super) fn urls_of(postgres: &PostgresServer) -> Prepared {
+pub(crate) fn urls_of(postgres: &PostgresServer) -> Prepared {
     Prepared { owner: postgres.server.owner_url("intake"), service: postgres.server.url(SERVICE_ROLE, "intake") }
 }
 
