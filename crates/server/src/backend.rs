@@ -1,5 +1,7 @@
 //! The database of every command: the one that the settings name, or the embedded one.
 
+use std::io::ErrorKind;
+
 use anyhow::{anyhow, bail};
 use intake_domain::Environment;
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings, assert_installed, is_made};
@@ -199,6 +201,11 @@ fn about(configuration: &Configuration, error: EmbeddedError) -> anyhow::Error {
         EmbeddedError::NotInstalled(_) | EmbeddedError::VersionNotInstalled(_) => {
             anyhow!("{error}, or set DATABASE_URL")
         }
+        EmbeddedError::Io(denied) if denied.kind() == ErrorKind::PermissionDenied => anyhow!(
+            "INTAKE_DATA_DIR: {}: this account may not use the database's folder: run the command as root or as the \
+             account of the service, or set DATABASE_URL",
+            configuration.data_dir
+        ),
         EmbeddedError::Io(_) => anyhow!(error).context(format!("INTAKE_DATA_DIR: {}", configuration.data_dir)),
         other => other.into(),
     }

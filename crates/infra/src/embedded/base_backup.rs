@@ -94,7 +94,8 @@ impl EmbeddedPostgres {
     }
 }
 
-fn give(path: &Path, (user, group): (u32, u32)) -> io::Result<()> {
+/// Gives a file, or a folder with all that is in it, to an account.
+pub fn give(path: &Path, (user, group): (u32, u32)) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() {
         for entry in fs::read_dir(path)? {
             give(&entry?.path(), (user, group))?;

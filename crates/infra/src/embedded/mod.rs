@@ -24,7 +24,7 @@ use crate::database::connecting::url::DatabaseUrl;
 use crate::vital_thread::{Pulse, spawn_vital};
 use account::Account;
 pub use account::become_owner;
-pub use base_backup::{BaseBackupError, BaseBackupSource};
+pub use base_backup::{BaseBackupError, BaseBackupSource, give};
 pub use error::EmbeddedError;
 pub use install::{InstallCommand, Packages};
 use programs::Programs;

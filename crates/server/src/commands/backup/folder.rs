@@ -1,16 +1,19 @@
 //! The folder of the backups: one backup at a time is made in it, under a name that says that it is unfinished.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use intake_edge::now;
+use intake_infra::embedded::give;
+use rustix::process::geteuid;
 use time::macros::format_description;
 
 const START: &str = "intake-";
 const UNFINISHED: &str = ".unfinished";
+const LOCK: &str = "lock";
 /// Mode of a file that only this account may read.
 pub(super) const PRIVATE: u32 = 0o600;
 
@@ -22,17 +25,19 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder if it is not there.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    /// Makes the folder if it is not there, unless a backup must be in it.
+    pub(super) fn open(path: &Path, has_backup: bool) -> anyhow::Result<Self> {
         let about = || path.display().to_string();
-        let is_new = !path.exists();
-        DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(about)?;
-        if fs::metadata(path).with_context(about)?.mode() & 0o077 != 0 {
+        let is_new = !fs::exists(path).map_err(|error| advise(error, path))?;
+        if !has_backup {
+            DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| advise(error, path))?;
+        }
+        if fs::metadata(path).map_err(|error| advise(error, path))?.mode() & 0o077 != 0 {
             bail!("{}: other accounts can enter it: chmod 700 it, because backups hold patients", path.display());
         }
         let path = path.canonicalize().with_context(about)?;
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(PRIVATE).open(path.join("lock"));
-        let lock = lock.with_context(about)?;
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(PRIVATE).open(path.join(LOCK));
+        let lock = lock.map_err(|error| advise(error, &path))?;
         if lock.try_lock().is_err() {
             bail!("{}: another backup is being made or tried there", path.display());
         }
@@ -73,9 +78,21 @@ impl Folder {
             fs::rename(unfinished, &complete)?;
             File::open(&self.path)?.sync_all()
         };
-        let finished: std::io::Result<()> = { finish }();
+        let finished: io::Result<()> = { finish }();
         finished.with_context(|| complete.display().to_string())?;
         Ok(complete)
+    }
+
+    /// Gives a backup of root's to the account that owns the folder, which will delete it some day.
+    pub(super) fn give(&self, backup: &Path) -> anyhow::Result<()> {
+        if !geteuid().is_root() {
+            return Ok(());
+        }
+        let owner = fs::metadata(&self.path).with_context(|| self.path.display().to_string())?;
+        for path in [backup, &self.path.join(LOCK)] {
+            give(path, (owner.uid(), owner.gid())).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
     }
 
     /// Deletes older backups; returns which.
@@ -107,6 +124,17 @@ impl Folder {
         }
         found.sort();
         Ok(found)
+    }
+}
+
+fn advise(error: io::Error, folder: &Path) -> anyhow::Error {
+    let folder = folder.display();
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            anyhow!("{folder}: this account may not use it: run the command as root or as the account that owns it")
+        }
+        ErrorKind::NotFound => anyhow!("{folder}: there is no complete backup"),
+        _ => anyhow!(error).context(folder.to_string()),
     }
 }
 

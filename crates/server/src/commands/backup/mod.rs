@@ -23,7 +23,7 @@ use crate::settings::configuration::Configuration;
 use folder::Folder;
 
 pub(crate) fn run(arguments: &BackupArguments, configuration: &Configuration) -> anyhow::Result<()> {
-    let mut folder = Folder::open(&arguments.folder)?;
+    let mut folder = Folder::open(&arguments.folder, arguments.check)?;
     if arguments.check {
         let newest = folder.newest()?;
         let report = drill::run(&newest, configuration)?;
@@ -45,8 +45,9 @@ pub(crate) fn run(arguments: &BackupArguments, configuration: &Configuration) ->
     restore::write(&unfinished, &source, configuration)?;
     // After the data, so that nothing is in the data of which the record does not tell.
     write_record(&backend, &unfinished.join(restore::RECORD))?;
-    if let Some(embedded) = embedded {
-        embedded.give(&unfinished)?;
+    match embedded {
+        Some(embedded) => embedded.give(&unfinished)?,
+        None => folder.give(&unfinished)?,
     }
     let backup = folder.finish_backup(&unfinished)?;
     let deleted = folder.delete_all_but(arguments.keep.into())?;
