@@ -11,10 +11,10 @@ use actix_web::test::{TestRequest, init_service};
 use actix_web::{App, Error};
 use intake_dashboard::{Dashboard, Keys, Mails, Members};
 use intake_domain::{
-    ChangeKeyOutcome, ChooseOutcome, CreatedInPart, EndOutcome, Environment, Factors, Holder, KeyActivity, KeyFormat,
-    KeyPlace, Member, MockAuditLog, MockKeyActivity, MockOwnKeyStore, MockPasskeyStore, MockPasswordHasher,
-    MockPatientRegister, MockSessionStore, MockSignatures, Name, OwnKeyStore, PasskeyStore, PasswordHasher, Passwords,
-    Role, SessionStore, SignedIn, Token, Zone,
+    ChooseOutcome, CreatedInPart, Environment, Factors, Holder, KeyActivity, KeyFormat, KeyPlace, Member, MockAuditLog,
+    MockKeyActivity, MockOwnKeyStore, MockPasskeyStore, MockPasswordHasher, MockPatientRegister, MockSessionStore,
+    MockSignatures, Name, OwnKeyStore, PasskeyStore, PasswordHasher, Passwords, Role, SessionStore, SignedIn, Token,
+    Zone,
 };
 use intake_http::{Api, TrustedProxies, envelope};
 use uuid::Uuid;
@@ -97,10 +97,10 @@ fn keys() -> Arc<dyn Keys> {
     keys.expect_add_key().returning(|_, _| Ok(()));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
-    keys.expect_rename().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    keys.expect_write_note().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    keys.expect_write_contact().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
-    keys.expect_set_allowed_networks().returning(|_, _, _, _| Ok(ChangeKeyOutcome::Changed));
+    keys.expect_rename().returning(|_, _, _, _| Ok(true));
+    keys.expect_write_note().returning(|_, _, _, _| Ok(true));
+    keys.expect_write_contact().returning(|_, _, _, _| Ok(true));
+    keys.expect_set_allowed_networks().returning(|_, _, _, _| Ok(true));
     Arc::new(keys)
 }
 
@@ -146,7 +146,7 @@ fn sessions() -> Arc<dyn SessionStore> {
     sessions.expect_awaited().returning(|_, _| Ok(None));
     sessions.expect_end().returning(|_, _| Ok(()));
     sessions.expect_sessions().returning(|_, _| Ok(Vec::new()));
-    sessions.expect_end_one().returning(|_, _, _| Ok(EndOutcome::NoSuchSession));
+    sessions.expect_end_one().returning(|_, _, _| Ok(false));
     sessions.expect_memberships().returning(|_| Ok(Vec::new()));
     sessions.expect_choose().returning(|_, _, _| Ok(ChooseOutcome::NoSuchOrganisation));
     sessions.expect_factors().returning(|_| {

@@ -2,14 +2,14 @@
 
 use intake_domain::{
     Account, AccountStore, AdministerError, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
-    ChangeEmailError, ChangeKeyOutcome, ChangeNameError, ClearMarkOutcome, ConfirmEmailError, Credentials,
-    EmailAddress, EmailChangeStore, Guest, Invitation, InvitationStore, InviteError, IssueOutcome, JoinOutcome, KeyAge,
-    KeyAgeStore, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord,
-    KeyRevocationStore, KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId,
-    MemberRecord, MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession,
-    OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore,
-    PauseOutcome, ProviderAccount, RequestEmailError, ResumeOutcome, RevokeOutcome, Role, SecondFactorOutcome,
-    SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone, ZoneStore,
+    ChangeEmailError, ChangeNameError, ConfirmEmailError, Credentials, EmailAddress, EmailChangeStore, Guest,
+    Invitation, InvitationStore, InviteError, IssuePasswordResetError, JoinOutcome, KeyAge, KeyAgeStore, KeyContact,
+    KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore,
+    KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord,
+    MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation,
+    OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetStore, PauseOutcome, ProviderAccount,
+    RequestEmailError, ResetPasswordError, ResumeOutcome, RevokeOutcome, Role, SecondFactorError, SecondFactorStore,
+    StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone, ZoneStore,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -43,18 +43,18 @@ mock! {
             key: KeyId,
             name: &Name,
             audit: &AuditContext,
-        ) -> Result<ChangeKeyOutcome, StoreError>;
+        ) -> Result<bool, ManageKeysError>;
         async fn write_note(
             &self,
             organisation: OrganisationId,
             key: KeyId,
             note: &KeyNote,
             audit: &AuditContext,
-        ) -> Result<ChangeKeyOutcome, StoreError>;
+        ) -> Result<bool, ManageKeysError>;
         async fn write_contact(
             &self, organisation: OrganisationId, key: KeyId, contact: &KeyContact, audit: &AuditContext,
-        ) -> Result<ChangeKeyOutcome, StoreError>;
-        async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError>;
+        ) -> Result<bool, ManageKeysError>;
+        async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<bool, ManageKeysError>;
     }
 
     #[async_trait::async_trait]
@@ -107,7 +107,7 @@ mock! {
             within: Option<OrganisationId>,
             networks: &AllowedNetworks,
             audit: &AuditContext,
-        ) -> Result<ChangeKeyOutcome, StoreError>;
+        ) -> Result<bool, ManageKeysError>;
     }
 }
 
@@ -232,7 +232,7 @@ mock! {
             reset: &NewMemberLink,
             delivery: LinkDelivery,
             audit: &AuditContext,
-        ) -> Result<IssueOutcome, StoreError>;
+        ) -> Result<(), IssuePasswordResetError>;
         async fn request_password_reset(
             &self,
             member: MemberId,
@@ -247,7 +247,7 @@ mock! {
             password: &PasswordHash,
             passkeys: PasskeysAtReset,
             audit: &AuditContext,
-        ) -> Result<PasswordResetOutcome, StoreError>;
+        ) -> Result<(), ResetPasswordError>;
     }
 
     #[async_trait::async_trait]
@@ -264,14 +264,14 @@ mock! {
             member: &Member,
             factor: &NewSecondFactor,
             audit: &AuditContext,
-        ) -> Result<SecondFactorOutcome, StoreError>;
-        async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError>;
+        ) -> Result<(), SecondFactorError>;
+        async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<(), SecondFactorError>;
         async fn replace_recovery_codes(
             &self,
             member: &Member,
             codes: &[TokenDigest],
             audit: &AuditContext,
-        ) -> Result<SecondFactorOutcome, StoreError>;
+        ) -> Result<(), SecondFactorError>;
     }
 
     #[async_trait::async_trait]

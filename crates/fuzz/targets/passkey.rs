@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Waker};
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use intake_domain::{
-    Account, Challenge, CodeOutcome, MockPasskeyStore, MockSignatures, Origin, PasskeyAssertion, PasskeyHolder,
-    PasskeyKey, PasskeyRegistration, RelyingParty, Token, sign_in_by_passkey,
+    Account, Challenge, MockPasskeyStore, MockSignatures, Origin, PasskeyAssertion, PasskeyHolder, PasskeyKey,
+    PasskeyRegistration, RelyingParty, Token, sign_in_by_passkey,
 };
 use libfuzzer_sys::fuzz_target;
 use sha2::{Digest, Sha256};
@@ -70,7 +70,7 @@ impl Site {
         passkeys.expect_holder().returning(move |_| {
             Ok(Some(PasskeyHolder { account: account.clone(), key: PasskeyKey::Ed25519(vec![9; 32]) }))
         });
-        passkeys.expect_sign_in().returning(|_, _, _, _| Ok(CodeOutcome::SignedIn));
+        passkeys.expect_sign_in().returning(|_, _, _, _| Ok(()));
         let mut signatures = MockSignatures::new();
         signatures.expect_is_valid().returning(|_, _, signature| signature == SIGNATURE);
         let party = RelyingParty::of("https://clinic.example:8443/intake");

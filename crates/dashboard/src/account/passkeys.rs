@@ -6,7 +6,7 @@ use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
     AddPasskeyError, Challenge, PASSKEYS_MAX, PasskeyRecord, PasskeyRegistration, PasskeyStore, Passwords,
-    RelyingParty, RemovePasskeyOutcome, TokenDigest, Zone, add_passkey, remove_passkey,
+    RelyingParty, TokenDigest, Zone, add_passkey, remove_passkey,
 };
 use serde::Deserialize;
 
@@ -122,13 +122,11 @@ pub(crate) async fn remove(
 ) -> Result<HttpResponse, PageError> {
     let passkey = own_passkey(&visitor, &id, passkeys.as_ref()).await?;
     let confirmed = visitor.confirmed()?;
-    match remove_passkey(passkeys.as_ref(), confirmed, &passkey.id, &visitor.audit()).await? {
-        RemovePasskeyOutcome::Removed => {
-            visitor.mail_change(AccountChange::PasskeyRemoved)?;
-            Ok(redirect_with_notice(ACCOUNT, REMOVED))
-        }
-        RemovePasskeyOutcome::NoSuchPasskey => Err(PageError::NotFound),
+    if !remove_passkey(passkeys.as_ref(), confirmed, &passkey.id, &visitor.audit()).await? {
+        return Err(PageError::NotFound);
     }
+    visitor.mail_change(AccountChange::PasskeyRemoved)?;
+    Ok(redirect_with_notice(ACCOUNT, REMOVED))
 }
 
 async fn own_passkey(visitor: &Visitor, id: &str, passkeys: &dyn PasskeyStore) -> Result<PasskeyRecord, PageError> {

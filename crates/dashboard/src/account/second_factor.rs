@@ -190,9 +190,7 @@ fn redirect_to_account(error: SecondFactorError) -> Result<HttpResponse, PageErr
         SecondFactorError::Store(error) => return Err(error.into()),
         SecondFactorError::Required => "Your organisation requires two-step sign-in, so it can't be turned off.",
         // The form was sent twice, or from another window.
-        SecondFactorError::Unchanged | SecondFactorError::WrongCode => {
-            "Two-step sign-in was already changed in another window."
-        }
+        _ => "Two-step sign-in was already changed in another window.",
     };
     Ok(redirect_with_notice(ACCOUNT, notice))
 }

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Path;
-use intake_domain::{EndOutcome, SessionRecord, SessionStore, TokenDigest, Zone, end_other_sessions, end_session};
+use intake_domain::{SessionRecord, SessionStore, TokenDigest, Zone, end_other_sessions, end_session};
 use intake_edge as edge;
 
 use crate::account::ACCOUNT;
@@ -56,11 +56,13 @@ pub(crate) async fn end(
 ) -> Result<HttpResponse, PageError> {
     let token = TokenDigest::from_hexadecimal(&session).ok_or(PageError::NotFound)?;
     let confirmed = visitor.confirmed()?;
-    match end_session(sessions.as_ref(), confirmed, &token, &visitor.audit()).await? {
-        EndOutcome::Ended if token == visitor.token.digest() => Ok(signed_out(SIGNED_OUT)),
-        EndOutcome::Ended => Ok(redirect_with_notice(ACCOUNT, "The session was ended.")),
-        EndOutcome::NoSuchSession => Err(PageError::NotFound),
+    if !end_session(sessions.as_ref(), confirmed, &token, &visitor.audit()).await? {
+        return Err(PageError::NotFound);
     }
+    if token == visitor.token.digest() {
+        return Ok(signed_out(SIGNED_OUT));
+    }
+    Ok(redirect_with_notice(ACCOUNT, "The session was ended."))
 }
 
 pub(crate) async fn ask_to_end_others(visitor: Visitor) -> Result<HttpResponse, PageError> {

@@ -66,8 +66,8 @@ pub(crate) async fn write(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &ContactPage::new(&visitor, &key, &filter, field));
         }
     };
-    let outcome = keys.write_contact(visitor.organisation(), key.id, &contact, &visitor.audit()).await?;
-    after(outcome, "Vendor contact saved.", &filter, &key)
+    let saved = keys.write_contact(visitor.organisation(), key.id, &contact, &visitor.audit()).await;
+    after(saved, "Vendor contact saved.", &filter, &key)
 }
 
 impl<'a> ContactPage<'a> {

@@ -6,7 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{AllowedNetworks, AllowedNetworksError, ChangeKeyOutcome, KeyActivity, RefusalReason};
+use intake_domain::{AllowedNetworks, AllowedNetworksError, KeyActivity, RefusalReason};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
@@ -98,8 +98,8 @@ pub(crate) async fn save(
         return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
     }
     let organisation = Some(visitor.organisation());
-    let outcome = keys.set_allowed_networks(key.id, organisation, &networks, &visitor.audit()).await?;
-    if outcome == ChangeKeyOutcome::Changed {
+    let changed = keys.set_allowed_networks(key.id, organisation, &networks, &visitor.audit()).await;
+    if let Ok(true) = changed {
         visitor.mail_key(key.into(), KeyChange::NetworksAllowed(&networks, why_refused(key))).await?;
     }
     let notice = match (why_refused(key), networks.are_any()) {
@@ -112,7 +112,7 @@ pub(crate) async fn save(
         (None, true) => format!("“{}” is accepted from any network.", key.name),
         (None, false) => format!("“{}” is accepted only from {networks}. Other requests are refused.", key.name),
     };
-    after(outcome, &notice, filter, key)
+    after(changed, &notice, filter, key)
 }
 
 impl<'a> NetworksPage<'a> {

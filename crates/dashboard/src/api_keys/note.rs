@@ -55,8 +55,8 @@ pub(crate) async fn write(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
-    let outcome = keys.write_note(visitor.organisation(), key.id, &note, &visitor.audit()).await?;
-    after(outcome, "Note saved.", &filter, &key)
+    let saved = keys.write_note(visitor.organisation(), key.id, &note, &visitor.audit()).await;
+    after(saved, "Note saved.", &filter, &key)
 }
 
 impl<'a> NotePage<'a> {

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
-use intake_domain::{ChangeKeyOutcome, KeyRecord, Name, NameError};
+use intake_domain::{KeyRecord, ManageKeysError, Name, NameError};
 use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
@@ -54,22 +54,22 @@ pub(crate) async fn rename(
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };
-    let outcome = keys.rename(visitor.organisation(), key.id, &name, &visitor.audit()).await?;
-    after(outcome, &format!("Renamed to “{name}”."), &filter, &key)
+    let renamed = keys.rename(visitor.organisation(), key.id, &name, &visitor.audit()).await;
+    after(renamed, &format!("Renamed to “{name}”."), &filter, &key)
 }
 
 /// Leads back to where a change was begun.
 pub(crate) fn after(
-    outcome: ChangeKeyOutcome,
+    changed: Result<bool, ManageKeysError>,
     notice: &str,
     filter: &Filter,
     key: &KeyRecord,
 ) -> Result<HttpResponse, PageError> {
-    match outcome {
-        ChangeKeyOutcome::Changed => Ok(filter.back_with_notice(key.id, notice)),
-        ChangeKeyOutcome::Unchanged => Ok(filter.back_with_notice(key.id, "Nothing was changed.")),
-        ChangeKeyOutcome::Revoked => Ok(kept_as_revoked(filter, key)),
-        ChangeKeyOutcome::NotFound => Err(PageError::NotFound),
+    match changed {
+        Ok(true) => Ok(filter.back_with_notice(key.id, notice)),
+        Ok(false) => Ok(filter.back_with_notice(key.id, "Nothing was changed.")),
+        Err(ManageKeysError::KeyIsOver(_)) => Ok(kept_as_revoked(filter, key)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 //! account a stranger has got into.
 
 use actix_web::HttpResponse;
-use intake_domain::{Account, EmailAddress, Name, ResetSecondFactorError, reset_second_factor_of_colleague};
+use intake_domain::{Account, EmailAddress, Name, SecondFactorError, reset_second_factor_of_colleague};
 
 use crate::mails::{AccountChange, Mails};
 use crate::members::list::{OPERATORS_ONLY, refuse};
@@ -46,12 +46,12 @@ pub(crate) async fn reset(
             mails.account(&account, &email, AccountChange::SecondFactorReset, visitor.origin(), visitor.zone());
             Ok(redirect_with_notice(MEMBERS, RESET))
         }
-        // By another administrator, or by the member.
-        Err(ResetSecondFactorError::AlreadyOff) => Ok(redirect_with_notice(MEMBERS, RESET)),
-        Err(ResetSecondFactorError::NoSuchMember { .. }) => Err(PageError::NotFound),
-        Err(ResetSecondFactorError::SharedAccount) => refuse(visitor, members, OPERATORS_ONLY).await,
-        Err(ResetSecondFactorError::NotAdministrator) => Err(PageError::AdministratorsOnly),
-        Err(ResetSecondFactorError::Store(error)) => Err(error.into()),
+        Err(SecondFactorError::NoSuchMember { .. }) => Err(PageError::NotFound),
+        Err(SecondFactorError::SharedAccount) => refuse(visitor, members, OPERATORS_ONLY).await,
+        Err(SecondFactorError::NotAdministrator) => Err(PageError::AdministratorsOnly),
+        Err(SecondFactorError::Store(error)) => Err(error.into()),
+        // Unchanged: it was done by another administrator, or by the member.
+        Err(_) => Ok(redirect_with_notice(MEMBERS, RESET)),
     }
 }
 

@@ -5,7 +5,7 @@
 use time::{Duration, OffsetDateTime};
 
 use crate::accounts::evidence::{Evidence, Proof};
-use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::hasher::{PasswordHasher, Requester};
 use crate::accounts::holder::SignedIn;
 use crate::accounts::member::Member;
 use crate::accounts::member_store::MemberStore;
@@ -13,7 +13,7 @@ use crate::accounts::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signat
 use crate::accounts::passkey_store::PasskeyStore;
 use crate::accounts::password::PasswordHash;
 use crate::accounts::presented::{PresentedCode, PresentedPassword};
-use crate::accounts::session_store::{ConfirmOutcome, SessionStore};
+use crate::accounts::session_store::{ConfirmError, SessionStore};
 use crate::audit::action::{Action, Actor};
 use crate::audit::context::{AuditContext, Origin};
 use crate::ids::OrganisationId;
@@ -76,33 +76,9 @@ impl Renewal<'_> {
         sessions: &dyn SessionStore,
         evidence: &Evidence,
         audit: &AuditContext,
-    ) -> Result<ConfirmOutcome, StoreError> {
+    ) -> Result<(), ConfirmError> {
         sessions.confirm(&self.session.digest(), &self.next.digest(), evidence, audit).await
     }
-}
-
-/// Reason why a member was not confirmed.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ConfirmError {
-    /// The password is not the member's.
-    #[error("the password is wrong")]
-    WrongPassword,
-    /// The code was used before, or is neither the app's nor a recovery code; or the passkey is not the member's.
-    #[error("the second factor is wrong")]
-    WrongFactor,
-    /// There were too many wrong codes in a row.
-    #[error("codes no longer work")]
-    Locked,
-    /// The member has a second factor, which was not shown, or the password was changed meanwhile.
-    #[error("the password alone is not enough")]
-    NotEnough,
-    /// The password was neither hashed nor compared.
-    #[error(transparent)]
-    Hasher(#[from] HasherError),
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
 }
 
 /// Confirms a member by the password and, where the member has an app, a code of it or a recovery code.
@@ -146,11 +122,11 @@ async fn confirm_with_code(
     evidence: &Evidence,
     origin: Origin,
 ) -> Result<(), ConfirmError> {
-    let outcome = renewal.confirm(sessions, evidence, &origin.by(member.actor())).await?;
-    if outcome == ConfirmOutcome::WrongFactor {
+    let confirmed = renewal.confirm(sessions, evidence, &origin.by(member.actor())).await;
+    if matches!(confirmed, Err(ConfirmError::WrongFactor)) {
         sessions.note_failure(&member.account(), Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
     }
-    confirmed(outcome)
+    confirmed
 }
 
 /// The hash of the member's password. None: the member has none, was removed, or has another address.
@@ -177,14 +153,5 @@ pub async fn confirm_by_passkey(
         return Err(ConfirmError::WrongFactor);
     }
     let evidence = Evidence::Passkey { passkey: id, last_confirmed_at: *confirmed_at };
-    confirmed(renewal.confirm(sessions, &evidence, &origin.by(member.actor())).await?)
-}
-
-pub(crate) fn confirmed(outcome: ConfirmOutcome) -> Result<(), ConfirmError> {
-    match outcome {
-        ConfirmOutcome::Confirmed => Ok(()),
-        ConfirmOutcome::WrongFactor => Err(ConfirmError::WrongFactor),
-        ConfirmOutcome::Locked => Err(ConfirmError::Locked),
-        ConfirmOutcome::NotEnough => Err(ConfirmError::NotEnough),
-    }
+    renewal.confirm(sessions, &evidence, &origin.by(member.actor())).await
 }

@@ -3,29 +3,11 @@
 
 use crate::accounts::confirmation::ConfirmedMember;
 use crate::accounts::passkey::{Challenge, PasskeyRegistration, RelyingParty};
-use crate::accounts::passkey_store::{AddPasskeyOutcome, NewPasskey, PasskeyStore, RemovePasskeyOutcome};
+use crate::accounts::passkey_store::{AddPasskeyError, NewPasskey, PasskeyStore};
 use crate::audit::context::AuditContext;
-use crate::name::{Name, NameError};
+use crate::name::Name;
 use crate::store_error::StoreError;
 use crate::token::{Token, TokenDigest};
-
-/// Reason why a passkey was not added.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum AddPasskeyError {
-    /// The text cannot be a name.
-    #[error("the name is refused")]
-    Name(#[source] NameError),
-    /// The browser sent no new passkey of this site.
-    #[error("the passkey is refused")]
-    Refused,
-    /// The member has as many as anybody may have.
-    #[error("the member has too many passkeys")]
-    TooMany,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// Adds a passkey to those of a member. The challenge is that of the session in which it was made.
 pub async fn add_passkey(
@@ -45,19 +27,15 @@ pub async fn add_passkey(
         public_key: registration.public_key.clone(),
         name,
     };
-    match passkeys.add(member.member(), &passkey, &member.confirm(audit)).await? {
-        AddPasskeyOutcome::Added => Ok(()),
-        AddPasskeyOutcome::AlreadyThere => Err(AddPasskeyError::Refused),
-        AddPasskeyOutcome::TooMany => Err(AddPasskeyError::TooMany),
-    }
+    passkeys.add(member.member(), &passkey, &member.confirm(audit)).await
 }
 
-/// Removes one of a member's passkeys.
+/// Removes one of a member's passkeys. Returns false if the member has no such passkey.
 pub async fn remove_passkey(
     passkeys: &dyn PasskeyStore,
     member: ConfirmedMember<'_>,
     id: &TokenDigest,
     audit: &AuditContext,
-) -> Result<RemovePasskeyOutcome, StoreError> {
+) -> Result<bool, StoreError> {
     passkeys.remove(member.member(), id, &member.confirm(audit)).await
 }

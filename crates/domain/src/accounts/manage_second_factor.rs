@@ -5,56 +5,12 @@ use crate::accounts::confirmation::ConfirmedMember;
 use crate::accounts::member_store::MemberStore;
 use crate::accounts::presented::PresentedCode;
 use crate::accounts::second_factor::{RecoveryCode, TotpSecret};
-use crate::accounts::second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
+use crate::accounts::second_factor_store::{NewSecondFactor, SecondFactorError, SecondFactorStore};
 use crate::audit::context::AuditContext;
 use crate::email_address::EmailAddress;
 use crate::ids::OrganisationId;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
-
-/// Reason why a second factor was not changed.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum SecondFactorError {
-    /// The code is not what the app shows.
-    #[error("the code is wrong")]
-    WrongCode,
-    /// It is on already, or off already.
-    #[error("the second factor is on already, or off already")]
-    Unchanged,
-    /// The organisation requires it of every member.
-    #[error("the organisation requires a second factor")]
-    Required,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Reason why an operator could not reset a member's second factor.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ResetSecondFactorError {
-    /// The organisation has no member with this email address.
-    #[error("organisation {organisation} has no member {email}")]
-    NoSuchMember {
-        /// The organisation that was searched.
-        organisation: OrganisationId,
-        /// The address that no member of it has.
-        email: EmailAddress,
-    },
-    /// The member belongs to another organisation, too.
-    #[error("an operator has to reset the second factor of this member")]
-    SharedAccount,
-    /// The acting member is no administrator, or was removed in the meantime.
-    #[error("only administrators reset second factors")]
-    NotAdministrator,
-    /// The member already signs in with the password alone.
-    #[error("the second factor is off already")]
-    AlreadyOff,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
 
 /// The form that a member fills in to turn the second factor on.
 #[derive(Debug)]
@@ -87,7 +43,7 @@ pub async fn turn_on_second_factor(
     let SecondFactorRequest { secret, code, recovery_codes } = request;
     let used_step = secret.step_of(code, audit.at).ok_or(SecondFactorError::WrongCode)?;
     let factor = NewSecondFactor { secret, used_step, recovery_codes: digests(recovery_codes) };
-    changed(factors.turn_on(member.member(), &factor, &member.confirm(audit)).await?)
+    factors.turn_on(member.member(), &factor, &member.confirm(audit)).await
 }
 
 /// Turns the second factor off: the member signs in with the password alone.
@@ -99,7 +55,7 @@ pub async fn turn_off_second_factor(
     if member.must_have_second_factor() {
         return Err(SecondFactorError::Required);
     }
-    changed(factors.turn_off(member.member(), &member.confirm(audit)).await?)
+    factors.turn_off(member.member(), &member.confirm(audit)).await
 }
 
 /// Replaces the member's recovery codes.
@@ -109,7 +65,7 @@ pub async fn replace_recovery_codes(
     codes: &[RecoveryCode],
     audit: &AuditContext,
 ) -> Result<(), SecondFactorError> {
-    changed(factors.replace_recovery_codes(member.member(), &digests(codes), &member.confirm(audit)).await?)
+    factors.replace_recovery_codes(member.member(), &digests(codes), &member.confirm(audit)).await
 }
 
 /// Turns off the second factor of a member who has lost both the app and the recovery codes. For operators.
@@ -119,16 +75,11 @@ pub async fn reset_second_factor(
     organisation: OrganisationId,
     email: &EmailAddress,
     audit: &AuditContext,
-) -> Result<(), ResetSecondFactorError> {
+) -> Result<(), SecondFactorError> {
     let Some(member) = members.member(organisation, email).await? else {
-        return Err(ResetSecondFactorError::NoSuchMember { organisation, email: email.clone() });
+        return Err(SecondFactorError::NoSuchMember { organisation, email: email.clone() });
     };
-    match factors.turn_off(&member, audit).await? {
-        SecondFactorOutcome::NotAdministrator => Err(ResetSecondFactorError::NotAdministrator),
-        SecondFactorOutcome::SharedAccount => Err(ResetSecondFactorError::SharedAccount),
-        SecondFactorOutcome::Changed => Ok(()),
-        SecondFactorOutcome::Unchanged => Err(ResetSecondFactorError::AlreadyOff),
-    }
+    factors.turn_off(&member, audit).await
 }
 
 /// The same for a colleague of the administrator.
@@ -138,19 +89,10 @@ pub async fn reset_second_factor_of_colleague(
     administrator: ConfirmedMember<'_>,
     email: &EmailAddress,
     audit: &AuditContext,
-) -> Result<(), ResetSecondFactorError> {
+) -> Result<(), SecondFactorError> {
     reset_second_factor(members, factors, administrator.organisation(), email, &administrator.confirm(audit)).await
 }
 
 fn digests(codes: &[RecoveryCode]) -> Vec<TokenDigest> {
     codes.iter().map(RecoveryCode::digest).collect()
-}
-
-fn changed(outcome: SecondFactorOutcome) -> Result<(), SecondFactorError> {
-    match outcome {
-        SecondFactorOutcome::Changed => Ok(()),
-        SecondFactorOutcome::Unchanged | SecondFactorOutcome::NotAdministrator | SecondFactorOutcome::SharedAccount => {
-            Err(SecondFactorError::Unchanged)
-        }
-    }
 }

@@ -32,8 +32,8 @@ pub use account::{
 };
 pub use account_store::{AccountStore, ChangeEmailError, ChangeNameError};
 pub use confirmation::{
-    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, ConfirmedMember, Renewal, confirm_after_provider,
-    confirm_by_passkey, confirm_by_password,
+    CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmedMember, Renewal, confirm_after_provider, confirm_by_passkey,
+    confirm_by_password,
 };
 pub use email_change_store::{
     ConfirmEmailError, EMAIL_CHANGES_PER_DAY_MAX, EMAIL_CHANGES_PER_HOUR_MAX, EmailChangeStore, RequestEmailError,
@@ -43,33 +43,31 @@ pub use guessable::{EasyToGuess, PasswordOwner};
 pub use hasher::{HasherError, PasswordHasher, Requester};
 pub use holder::{Holder, SignedIn};
 pub use identity_provider::{Identity, IdentityProvider, ProviderError, ProviderRound};
-pub use manage_passkeys::{AddPasskeyError, add_passkey, remove_passkey};
+pub use manage_passkeys::{add_passkey, remove_passkey};
 pub use manage_second_factor::{
-    ResetSecondFactorError, SecondFactorError, SecondFactorRequest, offer_second_factor, replace_recovery_codes,
-    reset_second_factor, reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
+    SecondFactorRequest, offer_second_factor, replace_recovery_codes, reset_second_factor,
+    reset_second_factor_of_colleague, turn_off_second_factor, turn_on_second_factor,
 };
 pub use member::{Account, Invitation, LinkDelivery, Member, Membership, NewMemberLink};
 pub use member_store::{AdministerError, Credentials, MemberRecord, MemberStore, ProviderAccount, ProviderLink};
 pub use passkey::{Challenge, PasskeyAssertion, PasskeyKey, PasskeyRegistration, RelyingParty, Signatures};
-pub use passkey_store::{
-    AddPasskeyOutcome, NewPasskey, PASSKEYS_MAX, PasskeyHolder, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome,
-};
+pub use passkey_store::{AddPasskeyError, NewPasskey, PASSKEYS_MAX, PasskeyHolder, PasskeyRecord, PasskeyStore};
 pub use password::{Password, PasswordError, PasswordHash};
 pub use password_reset_store::{
-    IssueOutcome, OpenReset, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
+    IssuePasswordResetError, OpenReset, PasskeysAtReset, PasswordResetStore, RESETS_PER_DAY_MAX, ResetPasswordError,
 };
 pub use presented::{PresentedCode, PresentedPassword};
 pub use reset_password::{
-    IssuePasswordResetError, IssuedPasswordReset, PASSWORD_RESET_LIFE, ResetPasswordError, issue_password_reset,
-    request_password_reset, reset_password, reset_password_of_colleague,
+    IssuedPasswordReset, PASSWORD_RESET_LIFE, issue_password_reset, request_password_reset, reset_password,
+    reset_password_of_colleague,
 };
 pub use role::{Role, UnknownRole};
 pub use salt::Salt;
 pub use second_factor::{RECOVERY_CODES, RecoveryCode, TotpSecret};
-pub use second_factor_store::{NewSecondFactor, SecondFactorOutcome, SecondFactorStore};
+pub use second_factor_store::{NewSecondFactor, SecondFactorError, SecondFactorStore};
 pub use session_store::{
-    AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome, EndOutcome, Factors,
-    NewSession, SESSION_IDLE_LIMIT, SESSION_LIMIT, SESSIONS_MAX, SessionRecord, SessionStore, Visit, WRONG_CODES_MAX,
+    AwaitedMember, CODE_LIMIT, ChooseOutcome, CodeError, ConfirmError, Factors, NewSession, SESSION_IDLE_LIMIT,
+    SESSION_LIMIT, SESSIONS_MAX, SessionRecord, SessionStore, SignIn, Visit, WRONG_CODES_MAX,
 };
 pub use subject::Subject;
 

@@ -7,10 +7,10 @@ use time::OffsetDateTime;
 
 use crate::accounts::member::{Account, Member};
 use crate::accounts::passkey::PasskeyKey;
-use crate::accounts::session_store::{CodeOutcome, NewSession};
+use crate::accounts::session_store::{CodeError, NewSession};
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
-use crate::name::Name;
+use crate::name::{Name, NameError};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
@@ -62,26 +62,22 @@ pub struct PasskeyHolder {
     pub key: PasskeyKey,
 }
 
-/// Outcome of an attempt to add a passkey.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why a passkey was not added.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum AddPasskeyOutcome {
-    /// It is the member's.
-    Added,
-    /// It belongs to a member already.
-    AlreadyThere,
+pub enum AddPasskeyError {
+    /// The text cannot be a name.
+    #[error("the name is refused")]
+    Name(#[source] NameError),
+    /// The browser sent no new passkey of this site, or one that belongs to a member already.
+    #[error("the passkey is refused")]
+    Refused,
     /// The member has [`PASSKEYS_MAX`] passkeys.
+    #[error("the member has too many passkeys")]
     TooMany,
-}
-
-/// Outcome of an attempt to remove a passkey.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum RemovePasskeyOutcome {
-    /// Nobody signs in by it any more.
-    Removed,
-    /// The member has no such passkey.
-    NoSuchPasskey,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Passkeys. Every change is recorded in the same transaction.
@@ -92,20 +88,10 @@ pub trait PasskeyStore: Send + Sync {
     async fn passkeys(&self, member: MemberId) -> Result<Vec<PasskeyRecord>, StoreError>;
 
     /// Adds a passkey to the member's.
-    async fn add(
-        &self,
-        member: &Member,
-        passkey: &NewPasskey,
-        audit: &AuditContext,
-    ) -> Result<AddPasskeyOutcome, StoreError>;
+    async fn add(&self, member: &Member, passkey: &NewPasskey, audit: &AuditContext) -> Result<(), AddPasskeyError>;
 
-    /// Removes one of the member's passkeys.
-    async fn remove(
-        &self,
-        member: &Member,
-        id: &TokenDigest,
-        audit: &AuditContext,
-    ) -> Result<RemovePasskeyOutcome, StoreError>;
+    /// Removes one of the member's passkeys. Returns false if the member has no such passkey.
+    async fn remove(&self, member: &Member, id: &TokenDigest, audit: &AuditContext) -> Result<bool, StoreError>;
 
     /// Whose passkey this is.
     async fn holder(&self, id: &TokenDigest) -> Result<Option<PasskeyHolder>, StoreError>;
@@ -120,5 +106,5 @@ pub trait PasskeyStore: Send + Sync {
         passkey: &TokenDigest,
         session: &NewSession,
         audit: &AuditContext,
-    ) -> Result<CodeOutcome, StoreError>;
+    ) -> Result<(), CodeError>;
 }

@@ -3,30 +3,57 @@
 use async_trait::async_trait;
 use time::OffsetDateTime;
 
+use crate::accounts::hasher::HasherError;
 use crate::accounts::member::{Account, LinkDelivery, Member, NewMemberLink};
 use crate::accounts::password::PasswordHash;
 use crate::audit::context::AuditContext;
-use crate::ids::MemberId;
+use crate::email_address::EmailAddress;
+use crate::ids::{MemberId, OrganisationId};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
 /// Reset links for one member within a day, asked for on the page "Forgotten password?".
 pub const RESETS_PER_DAY_MAX: u32 = 5;
 
-/// Outcome of an attempt to make a reset link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why no reset link was made.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum IssueOutcome {
-    /// The link works.
-    Issued,
-    /// There is no such member.
-    NoSuchMember,
-    /// The member belongs to another organisation, too, into which a link that is not mailed must not let anybody.
+pub enum IssuePasswordResetError {
+    /// The organisation has no member with this email address.
+    #[error("organisation {organisation} has no member {email}")]
+    NoSuchMember {
+        /// The organisation that was searched.
+        organisation: OrganisationId,
+        /// The address that no member of it has.
+        email: EmailAddress,
+    },
+    /// The link would be shown, and the member belongs to another organisation, too.
+    #[error("the member needs a link that is mailed, or one that an operator makes")]
     SharedAccount,
-    /// The acting member is no administrator, or was removed in the meantime.
+    /// The member who asked for it is no administrator, or was removed in the meantime.
+    #[error("only administrators make reset links")]
     NotAdministrator,
-    /// Administrators made [`RESETS_PER_DAY_MAX`] links for the member within a day.
+    /// Administrators made too many links for the member lately.
+    #[error("the member got {RESETS_PER_DAY_MAX} links within a day")]
     TooManyLately,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Reason why a reset link did not give its member another password.
+#[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
+pub enum ResetPasswordError {
+    /// The link is unknown, has expired, or was used or replaced.
+    #[error("there is no such reset link")]
+    NoReset,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// A reset link that is open.
@@ -48,16 +75,6 @@ pub enum PasskeysAtReset {
     Removed,
 }
 
-/// Outcome of an attempt to use a reset link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum PasswordResetOutcome {
-    /// The password was changed by it.
-    Done,
-    /// The link has expired, or was used or replaced.
-    Gone,
-}
-
 /// Reset links. Every change is recorded in the same transaction.
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
@@ -72,7 +89,7 @@ pub trait PasswordResetStore: Send + Sync {
         reset: &NewMemberLink,
         delivery: LinkDelivery,
         audit: &AuditContext,
-    ) -> Result<IssueOutcome, StoreError>;
+    ) -> Result<(), IssuePasswordResetError>;
 
     /// Stores a reset link that a stranger asked for, in place of the member's earlier one. None: the member was
     /// removed, or [`RESETS_PER_DAY_MAX`] were asked for within a day.
@@ -95,5 +112,5 @@ pub trait PasswordResetStore: Send + Sync {
         password: &PasswordHash,
         passkeys: PasskeysAtReset,
         audit: &AuditContext,
-    ) -> Result<PasswordResetOutcome, StoreError>;
+    ) -> Result<(), ResetPasswordError>;
 }

@@ -5,12 +5,12 @@
 use time::{Duration, OffsetDateTime};
 
 use crate::accounts::confirmation::ConfirmedMember;
-use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
+use crate::accounts::hasher::{PasswordHasher, Requester};
 use crate::accounts::member::{Account, LinkDelivery, NewMemberLink};
 use crate::accounts::member_store::MemberStore;
 use crate::accounts::password::Password;
 use crate::accounts::password_reset_store::{
-    IssueOutcome, PasskeysAtReset, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX,
+    IssuePasswordResetError, PasskeysAtReset, PasswordResetStore, ResetPasswordError,
 };
 use crate::accounts::salt::salt_for;
 use crate::audit::action::Actor;
@@ -35,47 +35,6 @@ pub struct IssuedPasswordReset {
     pub expires_at: OffsetDateTime,
 }
 
-/// Reason why no reset link was made.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum IssuePasswordResetError {
-    /// The organisation has no member with this email address.
-    #[error("organisation {organisation} has no member {email}")]
-    NoSuchMember {
-        /// The organisation that was searched.
-        organisation: OrganisationId,
-        /// The address that no member of it has.
-        email: EmailAddress,
-    },
-    /// The link would be shown, and the member belongs to another organisation, too.
-    #[error("the member needs a link that is mailed, or one that an operator makes")]
-    SharedAccount,
-    /// The member who asked for it is no administrator, or was removed in the meantime.
-    #[error("only administrators make reset links")]
-    NotAdministrator,
-    /// Administrators made too many links for the member lately.
-    #[error("the member got {RESETS_PER_DAY_MAX} links within a day")]
-    TooManyLately,
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Reason why a reset link did not give its member another password.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ResetPasswordError {
-    /// The link is unknown, has expired, or was used or replaced.
-    #[error("there is no such reset link")]
-    NoReset,
-    /// The password was neither hashed nor compared.
-    #[error(transparent)]
-    Hasher(#[from] HasherError),
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
 /// Makes a link by which a member of the organisation can choose another password. It is open for
 /// [`PASSWORD_RESET_LIFE`], and replaces the member's earlier one. For operators.
 pub async fn issue_password_reset(
@@ -87,17 +46,13 @@ pub async fn issue_password_reset(
     delivery: LinkDelivery,
     audit: &AuditContext,
 ) -> Result<IssuedPasswordReset, IssuePasswordResetError> {
-    let no_such_member = || IssuePasswordResetError::NoSuchMember { organisation, email: email.clone() };
-    let member = members.member(organisation, email).await?.ok_or_else(no_such_member)?;
+    let Some(member) = members.member(organisation, email).await? else {
+        return Err(IssuePasswordResetError::NoSuchMember { organisation, email: email.clone() });
+    };
     let expires_at = audit.at + PASSWORD_RESET_LIFE;
     let reset = NewMemberLink { token: token.digest(), expires_at };
-    match resets.issue_password_reset(&member, &reset, delivery, audit).await? {
-        IssueOutcome::Issued => Ok(IssuedPasswordReset { email: member.email, token, expires_at }),
-        IssueOutcome::NoSuchMember => Err(no_such_member()),
-        IssueOutcome::SharedAccount => Err(IssuePasswordResetError::SharedAccount),
-        IssueOutcome::NotAdministrator => Err(IssuePasswordResetError::NotAdministrator),
-        IssueOutcome::TooManyLately => Err(IssuePasswordResetError::TooManyLately),
-    }
+    resets.issue_password_reset(&member, &reset, delivery, audit).await?;
+    Ok(IssuedPasswordReset { email: member.email, token, expires_at })
 }
 
 /// Makes a link for each account with this address, unless too many were asked for, and says so to nobody but its
@@ -161,8 +116,5 @@ pub async fn reset_password(
     let hash = hasher.hash(requester, password, salt).await?;
     // A person passed the link on: it does not prove who opened it.
     let audit = origin.by(Actor::Stranger);
-    match resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &audit).await? {
-        PasswordResetOutcome::Done => Ok(()),
-        PasswordResetOutcome::Gone => Err(ResetPasswordError::NoReset),
-    }
+    resets.reset_password(&token.digest(), &open.account, &hash, passkeys, &audit).await
 }

@@ -5,7 +5,8 @@ use async_trait::async_trait;
 use crate::accounts::member::Member;
 use crate::accounts::second_factor::TotpSecret;
 use crate::audit::context::AuditContext;
-use crate::ids::MemberId;
+use crate::email_address::EmailAddress;
+use crate::ids::{MemberId, OrganisationId};
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
@@ -20,19 +21,36 @@ pub struct NewSecondFactor {
     pub recovery_codes: Vec<TokenDigest>,
 }
 
-/// Outcome of a change to a member's second factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why a second factor was not changed.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum SecondFactorOutcome {
-    /// The change was made.
-    Changed,
-    /// There was nothing to change: the second factor is on already, or off already. Or the session was not shown the
-    /// secret.
+pub enum SecondFactorError {
+    /// The code is not what the app shows.
+    #[error("the code is wrong")]
+    WrongCode,
+    /// It is on already, or off already. Or the session was not shown the secret.
+    #[error("the second factor is on already, or off already")]
     Unchanged,
-    /// The acting member is neither the member nor an administrator.
-    NotAdministrator,
+    /// The organisation requires it of every member.
+    #[error("the organisation requires a second factor")]
+    Required,
+    /// The organisation has no member with this email address.
+    #[error("organisation {organisation} has no member {email}")]
+    NoSuchMember {
+        /// The organisation that was searched.
+        organisation: OrganisationId,
+        /// The address that no member of it has.
+        email: EmailAddress,
+    },
     /// The member belongs to another organisation, too, into which this administrator must not let anybody.
+    #[error("an operator has to reset the second factor of this member")]
     SharedAccount,
+    /// The acting member is neither the member nor an administrator.
+    #[error("only administrators reset second factors")]
+    NotAdministrator,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Second factors. Every change is recorded in the same transaction.
@@ -58,12 +76,12 @@ pub trait SecondFactorStore: Send + Sync {
         member: &Member,
         factor: &NewSecondFactor,
         audit: &AuditContext,
-    ) -> Result<SecondFactorOutcome, StoreError>;
+    ) -> Result<(), SecondFactorError>;
 
     /// Turns off the member's second factor, if it is on. For another member, only an administrator or
     /// an operator may do it, and the member's passkeys are removed, too. An administrator cannot do it for a member of
     /// several organisations.
-    async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError>;
+    async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<(), SecondFactorError>;
 
     /// Replaces the member's recovery codes with these, if the second factor is on.
     async fn replace_recovery_codes(
@@ -71,5 +89,5 @@ pub trait SecondFactorStore: Send + Sync {
         member: &Member,
         codes: &[TokenDigest],
         audit: &AuditContext,
-    ) -> Result<SecondFactorOutcome, StoreError>;
+    ) -> Result<(), SecondFactorError>;
 }

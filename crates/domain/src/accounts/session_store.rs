@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
 use crate::accounts::evidence::{Evidence, FirstStep, Proof};
+use crate::accounts::hasher::HasherError;
 use crate::accounts::holder::Holder;
 use crate::accounts::member::{Account, Invitation, Member, Membership};
 use crate::accounts::second_factor::TotpSecret;
@@ -73,26 +74,13 @@ pub struct SessionRecord {
     pub is_by_provider: bool,
 }
 
-/// Outcome of a sign-in whose first step was right.
+/// Result of a right first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum BeginOutcome {
-    /// The member is signed in.
-    SignedIn,
-    /// The sign-in waits for the code of the second factor.
+pub enum SignIn {
+    /// The member is signed in under the token.
+    Complete,
+    /// The sign-in waits under the token for the code of the second factor.
     CodeNeeded,
-    /// The password or the address was changed, or the member removed, since it was compared.
-    AccountChanged,
-}
-
-/// Outcome of an attempt to end a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum EndOutcome {
-    /// It has ended.
-    Ended,
-    /// The member has no such session.
-    NoSuchSession,
 }
 
 /// Outcome of an attempt to choose the organisation of a session.
@@ -133,32 +121,46 @@ pub struct Factors {
     pub is_linked_to_provider: bool,
 }
 
-/// Outcome of an attempt to confirm who the member of a session is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why a member was not confirmed.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum ConfirmOutcome {
-    /// The session is confirmed from this moment on.
-    Confirmed,
-    /// The code was used before, or is wrong, or the passkey was removed or has signed for an earlier confirmation.
+pub enum ConfirmError {
+    /// The password is not the member's.
+    #[error("the password is wrong")]
+    WrongPassword,
+    /// The code was used before, or is neither the app's nor a recovery code; or the passkey is not the member's.
+    #[error("the second factor is wrong")]
     WrongFactor,
     /// The code is not a recovery code, and there were [`WRONG_CODES_MAX`] wrong ones in a row.
+    #[error("codes no longer work")]
     Locked,
-    /// The member has a second factor that was not shown, or the account was changed meanwhile.
+    /// The member has a second factor, which was not shown, or the password was changed meanwhile.
+    #[error("the password alone is not enough")]
     NotEnough,
+    /// The password was neither hashed nor compared.
+    #[error(transparent)]
+    Hasher(#[from] HasherError),
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// Outcome of an attempt to finish a sign-in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Reason why a code did not finish a sign-in.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum CodeOutcome {
-    /// The member is signed in.
-    SignedIn,
-    /// The code was used before, or is wrong.
+pub enum CodeError {
+    /// The code was used before, or is neither the app's nor a recovery code.
+    #[error("the code is wrong")]
     WrongCode,
     /// The code is not a recovery code, and there were [`WRONG_CODES_MAX`] wrong ones in a row.
+    #[error("codes no longer work")]
     Locked,
     /// The sign-in took too long, or was finished before.
+    #[error("the sign-in has ended")]
     Over,
+    /// The store could not do its work.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
 /// Who makes the request that a session is looked up for.
@@ -175,14 +177,15 @@ pub enum Visit {
 #[async_trait]
 pub trait SessionStore: Send + Sync {
     /// Starts a session, in the person's organisation if there is only one. A member with a second factor gets a
-    /// sign-in that waits for the code instead. Refuses both if the first step no longer holds. Takes a lock of the
-    /// member, as every change of passwords and second factors does before it ends sessions.
+    /// sign-in that waits for the code instead. None: the first step no longer holds, because the password or the
+    /// address was changed, or the member removed, since it was compared. Takes a lock of the member, as every change of
+    /// passwords and second factors does before it ends sessions.
     async fn begin(
         &self,
         session: &NewSession,
         first: &FirstStep,
         audit: &AuditContext,
-    ) -> Result<BeginOutcome, StoreError>;
+    ) -> Result<Option<SignIn>, StoreError>;
 
     /// Returns whether a member has signed in from this network before.
     async fn is_familiar(&self, network: Network) -> Result<bool, StoreError>;
@@ -200,7 +203,7 @@ pub trait SessionStore: Send + Sync {
         proof: Proof,
         session: &NewSession,
         audit: &AuditContext,
-    ) -> Result<CodeOutcome, StoreError>;
+    ) -> Result<(), CodeError>;
 
     /// The member's second factors.
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError>;
@@ -213,7 +216,7 @@ pub trait SessionStore: Send + Sync {
         next: &TokenDigest,
         evidence: &Evidence,
         audit: &AuditContext,
-    ) -> Result<ConfirmOutcome, StoreError>;
+    ) -> Result<(), ConfirmError>;
 
     /// Who holds this session, if it has not ended.
     async fn holder(
@@ -244,13 +247,8 @@ pub trait SessionStore: Send + Sync {
     /// The member's sessions that have not ended, the most recently used first.
     async fn sessions(&self, member: MemberId, now: OffsetDateTime) -> Result<Vec<SessionRecord>, StoreError>;
 
-    /// Ends one of the member's sessions.
-    async fn end_one(
-        &self,
-        member: &Member,
-        token: &TokenDigest,
-        audit: &AuditContext,
-    ) -> Result<EndOutcome, StoreError>;
+    /// Ends one of the member's sessions. Returns false if the member has no such session.
+    async fn end_one(&self, member: &Member, token: &TokenDigest, audit: &AuditContext) -> Result<bool, StoreError>;
 
     /// Ends every session of the member but the one in which they confirmed, and every sign-in that waits for its code.
     async fn end_others(&self, member: &Member, audit: &AuditContext) -> Result<(), StoreError>;

@@ -6,9 +6,7 @@ use crate::audit::context::AuditContext;
 use crate::ids::{KeyId, OrganisationId};
 use crate::key_note::KeyContact;
 use crate::keys::allowed_networks::AllowedNetworks;
-use crate::keys::allowed_networks_store::AllowedNetworksStore;
 use crate::keys::api_key::{ApiKey, KeyFormat, KeySecret};
-use crate::keys::description::{ChangeKeyOutcome, ClearMarkOutcome, KeyDescriptionStore};
 use crate::keys::manage_error::ManageKeysError;
 use crate::keys::record::KeyRecord;
 use crate::keys::search::KeyList;
@@ -79,34 +77,4 @@ pub async fn create_key(
 /// The organisation's keys, the oldest first.
 pub async fn list_keys(keys: &dyn KeyList, organisation_id: OrganisationId) -> Result<Vec<KeyRecord>, ManageKeysError> {
     keys.keys(organisation_id).await?.ok_or(ManageKeysError::NoSuchOrganisation(organisation_id))
-}
-
-/// Clears the mark that a key was sent in clear; on a key without one nothing is changed. Returns whether there was a
-/// mark.
-pub async fn clear_sent_in_clear(
-    keys: &dyn KeyDescriptionStore,
-    key: KeyId,
-    audit: &AuditContext,
-) -> Result<ClearMarkOutcome, ManageKeysError> {
-    match keys.clear_sent_in_clear(key, audit).await? {
-        ClearMarkOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
-        outcome @ (ClearMarkOutcome::Cleared | ClearMarkOutcome::NotMarked) => Ok(outcome),
-    }
-}
-
-/// Accepts a key only from these networks, at once. With an organisation given, only that organisation's keys can be
-/// changed. Returns whether they were others before.
-pub async fn allow_networks(
-    keys: &dyn AllowedNetworksStore,
-    key: KeyId,
-    within: Option<OrganisationId>,
-    networks: &AllowedNetworks,
-    audit: &AuditContext,
-) -> Result<bool, ManageKeysError> {
-    match keys.set_allowed_networks(key, within, networks, audit).await? {
-        ChangeKeyOutcome::Changed => Ok(true),
-        ChangeKeyOutcome::Unchanged => Ok(false),
-        ChangeKeyOutcome::Revoked => Err(ManageKeysError::KeyIsOver(key)),
-        ChangeKeyOutcome::NotFound => Err(ManageKeysError::NoSuchKey(key)),
-    }
 }

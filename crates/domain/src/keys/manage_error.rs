@@ -43,7 +43,7 @@ pub enum ManageKeysError {
     /// The members of the organisation made [`KEYS_PER_DAY_MAX`] keys within a day, which is the limit.
     #[error("{KEYS_PER_DAY_MAX} keys were made within a day: try again tomorrow")]
     TooManyToday,
-    /// The key was revoked or has expired, so it cannot be paused or resumed.
+    /// The key was revoked or has expired, so it stays as it is.
     #[error("the key {0} was revoked or has expired")]
     KeyIsOver(KeyId),
     /// The member is not an administrator, or no longer.

@@ -12,6 +12,7 @@ use crate::accounts::presented::PresentedPassword;
 use crate::accounts::role::Role;
 use crate::accounts::salt::salt_of;
 use crate::accounts::session_store::NewSession;
+use crate::accounts::session_store::SignIn;
 use crate::audit::context::{AuditContext, Origin};
 use crate::email_address::EmailAddress;
 use crate::ids::{MemberId, OrganisationId};
@@ -19,7 +20,6 @@ use crate::members::invitation_store::{
     Guest, InvitationStore, InviteError, JoinOutcome, NewCredential, NewInvitation, NewMember,
 };
 use crate::name::{Name, NameError};
-use crate::sessions::sign_in::SignIn;
 use crate::store_error::StoreError;
 use crate::token::Token;
 

@@ -3,19 +3,19 @@
 
 use crate::accounts::confirmation::ConfirmedMember;
 use crate::accounts::member_store::{AdministerError, MemberStore};
-use crate::accounts::session_store::{EndOutcome, SessionStore};
+use crate::accounts::session_store::SessionStore;
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::store_error::StoreError;
 use crate::token::TokenDigest;
 
-/// Ends one of the member's own sessions.
+/// Ends one of the member's own sessions. Returns false if the member has no such session.
 pub async fn end_session(
     sessions: &dyn SessionStore,
     member: ConfirmedMember<'_>,
     session: &TokenDigest,
     audit: &AuditContext,
-) -> Result<EndOutcome, StoreError> {
+) -> Result<bool, StoreError> {
     sessions.end_one(member.member(), session, &member.confirm(audit)).await
 }
 

@@ -7,7 +7,7 @@ use crate::accounts::hasher::{HasherError, PasswordHasher, Requester};
 use crate::accounts::member::Account;
 use crate::accounts::member_store::{Credentials, MemberStore};
 use crate::accounts::presented::{PresentedCode, PresentedPassword};
-use crate::accounts::session_store::{AwaitedMember, BeginOutcome, CodeOutcome, NewSession, SessionStore};
+use crate::accounts::session_store::{AwaitedMember, CodeError, NewSession, SessionStore, SignIn};
 use crate::audit::action::{Action, Actor};
 use crate::audit::context::Origin;
 use crate::email_address::EmailAddress;
@@ -23,15 +23,6 @@ pub struct Candidate {
     site: Network,
 }
 
-/// Result of the right password.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignIn {
-    /// The member is signed in under the token.
-    Complete,
-    /// The sign-in waits under the token for the code of the second factor.
-    CodeNeeded,
-}
-
 /// Reason why a sign-in was refused.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
@@ -42,24 +33,6 @@ pub enum SignInError {
     /// The password was neither hashed nor compared.
     #[error(transparent)]
     Hasher(#[from] HasherError),
-    /// The store could not do its work.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-/// Reason why a code did not finish a sign-in.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "workspace"), non_exhaustive)]
-pub enum CodeError {
-    /// The code was used before, or is neither the app's nor a recovery code.
-    #[error("the code is wrong")]
-    WrongCode,
-    /// There were too many wrong codes in a row.
-    #[error("codes no longer work")]
-    Locked,
-    /// The sign-in took too long, or was finished before.
-    #[error("the sign-in has ended")]
-    Over,
     /// The store could not do its work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,11 +89,8 @@ pub async fn sign_in(
     let found = credentials.into_iter().find(|one| one.password.as_ref() == Some(&right));
     let Some(Credentials { account, .. }) = found else { return Err(SignInError::WrongPair(Vec::new())) };
     let session = NewSession::new(account.id, token, &origin);
-    match sessions.begin(&session, &FirstStep::Password(right), &origin.by(account.actor())).await? {
-        BeginOutcome::SignedIn => Ok(SignIn::Complete),
-        BeginOutcome::CodeNeeded => Ok(SignIn::CodeNeeded),
-        BeginOutcome::AccountChanged => Err(SignInError::WrongPair(vec![account])),
-    }
+    let begun = sessions.begin(&session, &FirstStep::Password(right), &origin.by(account.actor())).await?;
+    begun.ok_or_else(|| SignInError::WrongPair(vec![account]))
 }
 
 /// Records that a wrong password was given for these accounts, in each of their organisations. To be called once the
@@ -148,13 +118,9 @@ pub async fn finish_sign_in(
 ) -> Result<(), CodeError> {
     let proof = Proof::of_code(secret.as_ref(), code, origin.at);
     let session = NewSession::new(account.id, session, &origin);
-    match sessions.finish(&waiting.digest(), proof, &session, &origin.by(account.actor())).await? {
-        CodeOutcome::SignedIn => Ok(()),
-        CodeOutcome::WrongCode => {
-            sessions.note_failure(account, Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
-            Err(CodeError::WrongCode)
-        }
-        CodeOutcome::Locked => Err(CodeError::Locked),
-        CodeOutcome::Over => Err(CodeError::Over),
+    let finished = sessions.finish(&waiting.digest(), proof, &session, &origin.by(account.actor())).await;
+    if matches!(finished, Err(CodeError::WrongCode)) {
+        sessions.note_failure(account, Action::CodeFailed, &origin.by(Actor::Stranger)).await?;
     }
+    finished
 }

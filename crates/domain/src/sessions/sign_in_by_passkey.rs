@@ -5,9 +5,8 @@ use time::OffsetDateTime;
 use crate::accounts::evidence::Proof;
 use crate::accounts::passkey::{Challenge, PasskeyAssertion, RelyingParty, Signatures};
 use crate::accounts::passkey_store::PasskeyStore;
-use crate::accounts::session_store::{AwaitedMember, CodeOutcome, NewSession, SessionStore};
+use crate::accounts::session_store::{AwaitedMember, CodeError, NewSession, SessionStore};
 use crate::audit::context::Origin;
-use crate::sessions::sign_in::CodeError;
 use crate::store_error::StoreError;
 use crate::token::Token;
 
@@ -39,7 +38,7 @@ pub async fn sign_in_by_passkey(
     let member_id = holder.account.id;
     let session = NewSession::new(member_id, session, &origin);
     let audit = origin.by(holder.account.actor());
-    outcome(passkeys.sign_in(&challenge.digest(), &id, &session, &audit).await?)
+    passkeys.sign_in(&challenge.digest(), &id, &session, &audit).await
 }
 
 /// Finishes a sign-in, after the password, with one of the member's passkeys.
@@ -60,14 +59,5 @@ pub async fn finish_sign_in_by_passkey(
     }
     let session = NewSession::new(account.id, session, &origin);
     let audit = origin.by(account.actor());
-    outcome(sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &audit).await?)
-}
-
-fn outcome(outcome: CodeOutcome) -> Result<(), CodeError> {
-    match outcome {
-        CodeOutcome::SignedIn => Ok(()),
-        CodeOutcome::WrongCode => Err(CodeError::WrongCode),
-        CodeOutcome::Locked => Err(CodeError::Locked),
-        CodeOutcome::Over => Err(CodeError::Over),
-    }
+    sessions.finish(&waiting.digest(), Proof::Passkey(id), &session, &audit).await
 }

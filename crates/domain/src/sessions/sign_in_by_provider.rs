@@ -5,13 +5,13 @@
 
 use time::Duration;
 
-use crate::accounts::confirmation::{ConfirmError, Renewal, confirmed};
+use crate::accounts::confirmation::Renewal;
 use crate::accounts::evidence::{Evidence, FirstStep};
 use crate::accounts::holder::SignedIn;
 use crate::accounts::identity_provider::Identity;
 use crate::accounts::member::{Account, Membership};
 use crate::accounts::member_store::{MemberStore, ProviderAccount, ProviderLink};
-use crate::accounts::session_store::{BeginOutcome, NewSession, SessionStore};
+use crate::accounts::session_store::{ConfirmError, NewSession, SessionStore, SignIn};
 use crate::audit::action::{Action, Actor};
 use crate::audit::context::Origin;
 use crate::ids::{MemberId, OrganisationId};
@@ -68,11 +68,11 @@ pub async fn sign_in_by_provider(
     };
     let session = new_session(account.id, token, &origin);
     let first = FirstStep::Provider(subject.clone(), email.clone());
-    match sessions.begin(&session, &first, &origin.by(account.actor())).await? {
-        BeginOutcome::SignedIn => Ok(ProviderSignIn::Complete),
-        BeginOutcome::CodeNeeded => Ok(ProviderSignIn::CodeNeeded),
-        BeginOutcome::AccountChanged => Ok(ProviderSignIn::NoAccount),
-    }
+    Ok(match sessions.begin(&session, &first, &origin.by(account.actor())).await? {
+        Some(SignIn::Complete) => ProviderSignIn::Complete,
+        Some(SignIn::CodeNeeded) => ProviderSignIn::CodeNeeded,
+        None => ProviderSignIn::NoAccount,
+    })
 }
 
 /// The accounts that are the person's, and those that are another person's with the same address. An account that is
@@ -99,7 +99,7 @@ pub async fn confirm_by_provider(
         return Err(ConfirmError::WrongFactor);
     }
     let evidence = Evidence::Provider(subject.clone());
-    confirmed(renewal.confirm(sessions, &evidence, &origin.by(member.actor())).await?)
+    renewal.confirm(sessions, &evidence, &origin.by(member.actor())).await
 }
 
 pub(crate) fn new_session(member: MemberId, token: &Token, origin: &Origin) -> NewSession {

@@ -1,8 +1,8 @@
 //! Joining, signing in and leaving against mocked ports.
 
 use intake_domain::{
-    Action, Actor, AuditContext, BeginOutcome, Credentials, EasyToGuess, EmailAddress, FirstStep, Guest, HasherError,
-    Invitation, InviteError, IssuedInvitation, JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore,
+    Action, Actor, AuditContext, Credentials, EasyToGuess, EmailAddress, FirstStep, Guest, HasherError, Invitation,
+    InviteError, IssuedInvitation, JoinError, JoinOutcome, JoinRequest, LinkDelivery, MockInvitationStore,
     MockMemberStore, MockPasswordHasher, MockSessionStore, NameError, Network, NewCredential, PasswordError,
     PasswordHash, PresentedPassword, Requester, Role, Salt, SignIn, SignInError, Token, find_candidate, invite_member,
     join, note_failed_sign_in, sign_in,
@@ -288,7 +288,7 @@ fn the_right_pair_starts_a_session_in_the_members_own_name() {
     sessions.expect_begin().times(1).returning(|session, first, recorded| {
         assert_eq!((session.token, session.member_id), (Token::new([2; 32]).digest(), ada().id));
         assert_eq!((first, &recorded.actor), (&FirstStep::Password(hash()), &ada().actor()));
-        Ok(BeginOutcome::SignedIn)
+        Ok(Some(SignIn::Complete))
     });
     let members = members_with_ada("203.0.113.9");
     let signed_in = try_to_sign_in(&members, &sessions, &hasher, "ADA@clinic.example");
@@ -297,13 +297,13 @@ fn the_right_pair_starts_a_session_in_the_members_own_name() {
 
 #[test]
 fn the_right_pair_is_half_of_it_where_there_is_a_second_factor_and_nothing_after_a_change() {
-    let try_with = |outcome| {
+    let try_with = |begun| {
         let mut sessions = MockSessionStore::new();
-        sessions.expect_begin().times(1).returning(move |_, _, _| Ok(outcome));
+        sessions.expect_begin().times(1).returning(move |_, _, _| Ok(begun));
         try_to_sign_in(&members_with_ada("203.0.113.9"), &sessions, &hasher_that_says(true), ADA)
     };
-    assert_eq!(try_with(BeginOutcome::CodeNeeded).unwrap(), SignIn::CodeNeeded);
-    let refused = try_with(BeginOutcome::AccountChanged);
+    assert_eq!(try_with(Some(SignIn::CodeNeeded)).unwrap(), SignIn::CodeNeeded);
+    let refused = try_with(None);
     assert!(matches!(refused, Err(SignInError::WrongPair(members)) if members == [ada().account()]));
 }
 

@@ -1,10 +1,10 @@
 //! Getting, using and losing a second factor against mocked ports.
 
 use intake_domain::{
-    Action, Actor, AuditContext, AwaitedMember, CodeError, CodeOutcome, MockMemberStore, MockSecondFactorStore,
-    MockSessionStore, OrganisationId, PresentedCode, Proof, RecoveryCode, ResetSecondFactorError, SecondFactorError,
-    SecondFactorOutcome, SecondFactorRequest, Token, TotpSecret, finish_sign_in, offer_second_factor,
-    replace_recovery_codes, reset_second_factor, turn_off_second_factor, turn_on_second_factor,
+    Action, Actor, AuditContext, AwaitedMember, CodeError, MockMemberStore, MockSecondFactorStore, MockSessionStore,
+    OrganisationId, PresentedCode, Proof, RecoveryCode, SecondFactorError, SecondFactorRequest, Token, TotpSecret,
+    finish_sign_in, offer_second_factor, replace_recovery_codes, reset_second_factor, turn_off_second_factor,
+    turn_on_second_factor,
 };
 use uuid::Uuid;
 
@@ -43,7 +43,7 @@ fn a_code_turns_it_on_and_is_used_up() {
         assert_eq!((member, &factor.secret, recorded), (&ada(), &secret(), &confirmed_audit()));
         assert_eq!(factor.used_step, NOW.unix_timestamp() / 30);
         assert_eq!(factor.recovery_codes, codes().map(|code| code.digest()));
-        Ok(SecondFactorOutcome::Changed)
+        Ok(())
     });
     try_to_turn_on(&factors, &secret().code_at(NOW)).unwrap();
 }
@@ -70,7 +70,7 @@ fn nothing_is_turned_on_by_a_wrong_code_or_twice() {
     let refused = try_to_turn_on(&MockSecondFactorStore::new(), wrong);
     assert!(matches!(refused, Err(SecondFactorError::WrongCode)));
     let mut factors = MockSecondFactorStore::new();
-    factors.expect_turn_on().times(1).returning(|_, _, _| Ok(SecondFactorOutcome::Unchanged));
+    factors.expect_turn_on().times(1).returning(|_, _, _| Err(SecondFactorError::Unchanged));
     assert!(matches!(try_to_turn_on(&factors, &right), Err(SecondFactorError::Unchanged)));
 }
 
@@ -79,7 +79,7 @@ fn it_is_turned_off_unless_the_organisation_requires_it() {
     let mut factors = MockSecondFactorStore::new();
     factors.expect_turn_off().times(1).returning(|member, _| {
         assert_eq!(*member, ada());
-        Ok(SecondFactorOutcome::Changed)
+        Ok(())
     });
     let turn_off = |is_required: bool| {
         confirmed(&signed_in(is_required), |ada| run(turn_off_second_factor(&factors, ada, &audit())))
@@ -93,7 +93,7 @@ fn recovery_codes_are_replaced_by_their_digests() {
     let mut factors = MockSecondFactorStore::new();
     factors.expect_replace_recovery_codes().times(1).returning(|member, digests, _| {
         assert_eq!((member, digests), (&ada(), codes().map(|code| code.digest()).as_slice()));
-        Ok(SecondFactorOutcome::Changed)
+        Ok(())
     });
     let signed_in = signed_in(true);
     confirmed(&signed_in, |ada| run(replace_recovery_codes(&factors, ada, &codes(), &audit()))).unwrap();
@@ -106,8 +106,8 @@ fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
         let is_ada = id == organisation() && *email == ada().email;
         Ok(is_ada.then(ada))
     });
-    let mut outcomes = [SecondFactorOutcome::Unchanged, SecondFactorOutcome::Changed].into_iter();
-    factors.expect_turn_off().times(2).returning(move |_, _| Ok(outcomes.next().unwrap()));
+    let mut results = [Err(SecondFactorError::Unchanged), Ok(())].into_iter();
+    factors.expect_turn_off().times(2).returning(move |_, _| results.next().unwrap());
     let reset = |organisation: OrganisationId, email: &str| {
         let email = email.parse().unwrap();
         run(reset_second_factor(&members, &factors, organisation, &email, &audit()))
@@ -115,9 +115,9 @@ fn an_operator_turns_it_off_for_a_member_of_that_organisation_alone() {
     for (organisation, email) in
         [(Uuid::from_u128(2).into(), "ada@clinic.example"), (organisation(), "eve@clinic.example")]
     {
-        assert!(matches!(reset(organisation, email), Err(ResetSecondFactorError::NoSuchMember { .. })), "{email}");
+        assert!(matches!(reset(organisation, email), Err(SecondFactorError::NoSuchMember { .. })), "{email}");
     }
-    assert!(matches!(reset(organisation(), "ada@clinic.example"), Err(ResetSecondFactorError::AlreadyOff)));
+    assert!(matches!(reset(organisation(), "ada@clinic.example"), Err(SecondFactorError::Unchanged)));
     reset(organisation(), "ada@clinic.example").unwrap();
 }
 
@@ -129,7 +129,7 @@ fn the_code_of_the_app_finishes_a_sign_in_under_a_new_token() {
         assert_eq!(proof, Proof::Step(NOW.unix_timestamp() / 30));
         assert_eq!((session.token, session.member_id), (Token::new([2; 32]).digest(), ada().id));
         assert_eq!(recorded.actor, ada().actor());
-        Ok(CodeOutcome::SignedIn)
+        Ok(())
     });
     try_to_finish(&sessions, &secret().code_at(NOW)).unwrap();
 }
@@ -140,7 +140,7 @@ fn anything_else_is_tried_as_a_recovery_code_and_a_failure_is_recorded() {
     let mut sessions = MockSessionStore::new();
     sessions.expect_finish().times(1).returning(|_, proof, _, _| {
         assert_eq!(proof, Proof::RecoveryCode(codes()[0].digest()));
-        Ok(CodeOutcome::WrongCode)
+        Err(CodeError::WrongCode)
     });
     sessions.expect_note_failure().times(1).returning(|account, action, recorded| {
         assert_eq!((account, action, &recorded.actor), (&ada().account(), Action::CodeFailed, &Actor::Stranger));

@@ -7,8 +7,8 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
 use intake_domain::{
-    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmOutcome, Evidence, FirstStep,
-    PasswordHash, Proof, Subject, TokenDigest,
+    Actor, AuditContext, CONFIRMATION_LIMIT, CONFIRMATION_PAGE_LIMIT, ConfirmError, Evidence, FirstStep, PasswordHash,
+    Proof, Subject, TokenDigest,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -106,14 +106,14 @@ pub(crate) fn confirm(
     next: &TokenDigest,
     evidence: &Evidence,
     audit: &AuditContext,
-) -> QueryResult<ConfirmOutcome> {
-    let Actor::Member { id, .. } = &audit.actor else { return Ok(ConfirmOutcome::NotEnough) };
+) -> QueryResult<Result<(), ConfirmError>> {
+    let Actor::Member { id, .. } = &audit.actor else { return Ok(Err(ConfirmError::NotEnough)) };
     let id = *id.as_uuid();
     connection.transaction(|connection| {
         let locked = lock_member(connection, id)?.ok_or_else(session_ended)?;
         if diesel::select(exists(own_session(next, id))).get_result::<bool>(connection)? {
             // By an earlier run that was committed and whose answer was lost.
-            return Ok(ConfirmOutcome::Confirmed);
+            return Ok(Ok(()));
         }
         let own = own_session(session, id);
         let moments = own.select((sessions::confirmed_at, sessions::provider_confirmed_at));
@@ -122,21 +122,20 @@ pub(crate) fn confirm(
         let has_factor = members::table.find(id).select(has_second_factor()).first::<bool>(connection)?;
         if has_factor && matches!(evidence, Evidence::Provider(subject) if locked.is_of(subject)) {
             diesel::update(own).set(sessions::provider_confirmed_at.eq(audit.at)).execute(connection)?;
-            return Ok(ConfirmOutcome::NotEnough);
+            return Ok(Err(ConfirmError::NotEnough));
         }
         let is_page_open = provider_confirmed_at.is_some_and(|at| at > audit.at - CONFIRMATION_PAGE_LIMIT);
         let proof = match open_proof(evidence, &locked, has_factor, is_page_open, confirmed_at) {
             Ok(proof) => proof,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(Err(refused)),
         };
         match proof.map_or(Ok(ProofOutcome::UsedUp), |proof| use_up(connection, id, proof, audit.at))? {
             ProofOutcome::UsedUp => {}
-            ProofOutcome::Wrong => return Ok(ConfirmOutcome::WrongFactor),
-            ProofOutcome::Locked => return Ok(ConfirmOutcome::Locked),
+            ProofOutcome::Wrong => return Ok(Err(ConfirmError::WrongFactor)),
+            ProofOutcome::Locked => return Ok(Err(ConfirmError::Locked)),
         }
         let renewed = (sessions::token_digest.eq(next.as_bytes().as_slice()), sessions::confirmed_at.eq(audit.at));
-        diesel::update(own).set(renewed).execute(connection)?;
-        Ok(ConfirmOutcome::Confirmed)
+        diesel::update(own).set(renewed).execute(connection).map(|_| Ok(()))
     })
 }
 
@@ -147,17 +146,17 @@ fn open_proof(
     has_factor: bool,
     is_page_open: bool,
     confirmed_at: Option<OffsetDateTime>,
-) -> Result<Option<Proof>, ConfirmOutcome> {
+) -> Result<Option<Proof>, ConfirmError> {
     match evidence {
-        Evidence::Password(hash, _) if member.password() != Some(hash.as_str()) => Err(ConfirmOutcome::NotEnough),
-        Evidence::Password(_, None) if has_factor => Err(ConfirmOutcome::NotEnough),
+        Evidence::Password(hash, _) if member.password() != Some(hash.as_str()) => Err(ConfirmError::NotEnough),
+        Evidence::Password(_, None) if has_factor => Err(ConfirmError::NotEnough),
         Evidence::Password(_, proof) => Ok(proof.filter(|_| has_factor)),
-        Evidence::Provider(subject) if !member.is_of(subject) => Err(ConfirmOutcome::WrongFactor),
+        Evidence::Provider(subject) if !member.is_of(subject) => Err(ConfirmError::WrongFactor),
         Evidence::Provider(_) => Ok(None),
-        Evidence::AfterProvider(_) if !is_page_open => Err(ConfirmOutcome::NotEnough),
+        Evidence::AfterProvider(_) if !is_page_open => Err(ConfirmError::NotEnough),
         Evidence::AfterProvider(proof) => Ok(Some(*proof)),
         Evidence::Passkey { last_confirmed_at, .. } if confirmed_at != *last_confirmed_at => {
-            Err(ConfirmOutcome::WrongFactor)
+            Err(ConfirmError::WrongFactor)
         }
         Evidence::Passkey { passkey, .. } => Ok(Some(Proof::Passkey(*passkey))),
     }

@@ -4,9 +4,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AddPasskeyOutcome, AuditContext, CODE_LIMIT, CodeOutcome, Member, MemberId, NewPasskey, NewSession,
-    PASSKEYS_MAX, PasskeyHolder, PasskeyKey, PasskeyRecord, PasskeyStore, RemovePasskeyOutcome, StoreError,
-    TokenDigest,
+    Action, AddPasskeyError, AuditContext, CODE_LIMIT, CodeError, Member, MemberId, NewPasskey, NewSession,
+    PASSKEYS_MAX, PasskeyHolder, PasskeyKey, PasskeyRecord, PasskeyStore, StoreError, TokenDigest,
 };
 use time::OffsetDateTime;
 
@@ -42,24 +41,14 @@ impl PasskeyStore for PostgresPasskeyStore {
         Ok(found.await?.into_iter().filter_map(PasskeyRow::into_record).collect())
     }
 
-    async fn add(
-        &self,
-        member: &Member,
-        passkey: &NewPasskey,
-        audit: &AuditContext,
-    ) -> Result<AddPasskeyOutcome, StoreError> {
+    async fn add(&self, member: &Member, passkey: &NewPasskey, audit: &AuditContext) -> Result<(), AddPasskeyError> {
         let (member, passkey, audit) = (member.clone(), passkey.clone(), audit.clone());
         self.0
             .run(share_of(&self.0, member.id).await?, move |connection| add(connection, &member, &passkey, &audit))
-            .await
+            .await?
     }
 
-    async fn remove(
-        &self,
-        member: &Member,
-        id: &TokenDigest,
-        audit: &AuditContext,
-    ) -> Result<RemovePasskeyOutcome, StoreError> {
+    async fn remove(&self, member: &Member, id: &TokenDigest, audit: &AuditContext) -> Result<bool, StoreError> {
         let (member, digest, audit) = (member.clone(), *id.as_bytes(), audit.clone());
         let removed = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             connection.transaction(|connection| {
@@ -67,11 +56,11 @@ impl PasskeyStore for PostgresPasskeyStore {
                 let own = passkeys::table.find(digest.as_slice()).filter(passkeys::member_id.eq(member.id.as_uuid()));
                 let name = diesel::delete(own).returning(passkeys::name).get_result::<String>(connection).optional()?;
                 let Some(name) = name else {
-                    return Ok(RemovePasskeyOutcome::NoSuchPasskey);
+                    return Ok(false);
                 };
                 end_others(connection, *member.id.as_uuid(), &audit)?;
                 record_in_all(connection, *member.id.as_uuid(), Action::PasskeyRemoved, &name, &audit)?;
-                Ok(RemovePasskeyOutcome::Removed)
+                Ok(true)
             })
         });
         removed.await
@@ -104,13 +93,13 @@ impl PasskeyStore for PostgresPasskeyStore {
         passkey: &TokenDigest,
         session: &NewSession,
         audit: &AuditContext,
-    ) -> Result<CodeOutcome, StoreError> {
+    ) -> Result<(), CodeError> {
         let (challenge, passkey, session, audit) = (*challenge, *passkey, session.clone(), audit.clone());
         self.0
             .run(share_of(&self.0, session.member_id).await?, move |connection| {
                 sign_in(connection, &challenge, &passkey, &session, &audit)
             })
-            .await
+            .await?
     }
 }
 
@@ -119,7 +108,7 @@ fn add(
     member: &Member,
     passkey: &NewPasskey,
     audit: &AuditContext,
-) -> QueryResult<AddPasskeyOutcome> {
+) -> QueryResult<Result<(), AddPasskeyError>> {
     let id = *member.id.as_uuid();
     let added = connection.transaction(|connection| {
         assert_confirmed(connection, audit)?;
@@ -133,18 +122,17 @@ fn add(
         );
         let added = diesel::insert_into(passkeys::table).values(row).on_conflict_do_nothing().execute(connection)?;
         if added == 0 {
-            return Ok(AddPasskeyOutcome::AlreadyThere);
+            return Ok(Err(AddPasskeyError::Refused));
         }
         let count: i64 = passkeys::table.filter(passkeys::member_id.eq(id)).count().get_result(connection)?;
         if count > i64::from(PASSKEYS_MAX) {
             return Err(diesel::result::Error::RollbackTransaction);
         }
         end_others(connection, id, audit)?;
-        record_in_all(connection, id, Action::PasskeyAdded, passkey.name.as_str(), audit)?;
-        Ok(AddPasskeyOutcome::Added)
+        record_in_all(connection, id, Action::PasskeyAdded, passkey.name.as_str(), audit).map(Ok)
     });
     match added {
-        Err(diesel::result::Error::RollbackTransaction) => Ok(AddPasskeyOutcome::TooMany),
+        Err(diesel::result::Error::RollbackTransaction) => Ok(Err(AddPasskeyError::TooMany)),
         other => other,
     }
 }
@@ -155,7 +143,7 @@ fn sign_in(
     passkey: &TokenDigest,
     session: &NewSession,
     audit: &AuditContext,
-) -> QueryResult<CodeOutcome> {
+) -> QueryResult<Result<(), CodeError>> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
         lock_member(connection, id)?;
@@ -164,13 +152,12 @@ fn sign_in(
             .filter(passkey_challenges::started_at.gt(audit.at - CODE_LIMIT));
         if diesel::delete(open).execute(connection)? == 0 {
             // Used by an earlier run whose answer was lost, or by another person.
-            return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
+            return Ok(if is_started(connection, session)? { Ok(()) } else { Err(CodeError::Over) });
         }
         if note_use(connection, id, passkey, audit.at)? == 0 {
-            return Ok(CodeOutcome::WrongCode);
+            return Ok(Err(CodeError::WrongCode));
         }
-        start_session(connection, session, Action::SignedInByPasskey, audit)?;
-        Ok(CodeOutcome::SignedIn)
+        start_session(connection, session, Action::SignedInByPasskey, audit).map(Ok)
     })
 }
 

@@ -5,8 +5,8 @@ use diesel::dsl::{exists, not};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Account, Action, Actor, AuditContext, IssueOutcome, LinkDelivery, Member, MemberId, NewMemberLink, OpenReset,
-    PasskeysAtReset, PasswordHash, PasswordResetOutcome, PasswordResetStore, RESETS_PER_DAY_MAX, StoreError,
+    Account, Action, Actor, AuditContext, IssuePasswordResetError, LinkDelivery, Member, MemberId, NewMemberLink,
+    OpenReset, PasskeysAtReset, PasswordHash, PasswordResetStore, RESETS_PER_DAY_MAX, ResetPasswordError, StoreError,
     TokenDigest,
 };
 use time::{Duration, OffsetDateTime};
@@ -32,7 +32,7 @@ impl PasswordResetStore for PostgresMembers {
         reset: &NewMemberLink,
         delivery: LinkDelivery,
         audit: &AuditContext,
-    ) -> Result<IssueOutcome, StoreError> {
+    ) -> Result<(), IssuePasswordResetError> {
         let (member, reset, audit) = (member.clone(), reset.clone(), audit.clone());
         let done = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             let (id, organisation) = (*member.id.as_uuid(), *member.organisation_id.as_uuid());
@@ -43,31 +43,33 @@ impl PasswordResetStore for PostgresMembers {
             let issued = connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 if !may_administer(connection, organisation, &audit)? {
-                    return Ok(IssueOutcome::NotAdministrator);
+                    return Ok(Err(IssuePasswordResetError::NotAdministrator));
                 }
                 lock_member(connection, id)?;
                 let is_mailed = delivery == LinkDelivery::Mailed;
                 if issued_by.is_some() && !is_mailed && belongs_elsewhere(connection, id, organisation)? {
-                    return Ok(IssueOutcome::SharedAccount);
+                    return Ok(Err(IssuePasswordResetError::SharedAccount));
                 }
                 let of_the_day = recorded_since(organisation, Action::PasswordResetIssued, audit.at - Duration::DAY)
                     .filter(audit_entries::subject.eq(member.email.as_str()))
                     .filter(audit_entries::actor_id.is_not_null().and(audit_entries::id.ne(audit.entry_id.as_uuid())));
                 let is_of_member = issued_by.is_some();
                 if is_of_member && of_the_day.count().get_result::<i64>(connection)? >= RESETS_PER_DAY_MAX.into() {
-                    return Ok(IssueOutcome::TooManyLately);
+                    return Ok(Err(IssuePasswordResetError::TooManyLately));
                 }
                 put(connection, id, &reset, issued_by, is_mailed, false)?;
-                record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &audit)?;
-                Ok(IssueOutcome::Issued)
+                record(connection, organisation, Action::PasswordResetIssued, member.email.as_str(), &audit).map(Ok)
             });
             // Errors are sorted outside the transaction, which an error must end.
             match issued {
-                Err(error) if is_foreign_key_violation(&error) => Ok(IssueOutcome::NoSuchMember),
+                Err(error) if is_foreign_key_violation(&error) => {
+                    let (organisation, email) = (member.organisation_id, member.email.clone());
+                    Ok(Err(IssuePasswordResetError::NoSuchMember { organisation, email }))
+                }
                 other => other,
             }
         });
-        done.await
+        done.await?
     }
 
     async fn request_password_reset(
@@ -121,7 +123,7 @@ impl PasswordResetStore for PostgresMembers {
         password: &PasswordHash,
         passkeys: PasskeysAtReset,
         audit: &AuditContext,
-    ) -> Result<PasswordResetOutcome, StoreError> {
+    ) -> Result<(), ResetPasswordError> {
         let (token, account, password, audit) = (*token, account.clone(), password.clone(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, account.id).await?, move |connection| {
             let id = *account.id.as_uuid();
@@ -136,7 +138,7 @@ impl PasswordResetStore for PostgresMembers {
                 // Used by an earlier run whose answer was lost, or by another person who chose the same password.
                 let is_same = members::table.find(id).filter(members::password_hash.eq(password.as_str()));
                 let is_done = diesel::select(exists(is_same)).get_result::<bool>(connection)?;
-                return Ok(if is_done { PasswordResetOutcome::Done } else { PasswordResetOutcome::Gone });
+                return Ok(if is_done { Ok(()) } else { Err(ResetPasswordError::NoReset) });
             };
             prove_by_link(connection, &own_link, id, &audit)?;
             put_password(connection, id, &password)?;
@@ -149,10 +151,9 @@ impl PasswordResetStore for PostgresMembers {
                 }
                 _ => Action::PasswordReset,
             };
-            record_in_all(connection, id, action, account.email.as_str(), &audit)?;
-            Ok(PasswordResetOutcome::Done)
+            record_in_all(connection, id, action, account.email.as_str(), &audit).map(Ok)
         });
-        done.await
+        done.await?
     }
 }
 

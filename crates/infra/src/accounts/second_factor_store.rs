@@ -5,7 +5,7 @@ use diesel::dsl::exists;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, Actor, AuditContext, Member, MemberId, NewSecondFactor, SecondFactorOutcome, SecondFactorStore, StoreError,
+    Action, Actor, AuditContext, Member, MemberId, NewSecondFactor, SecondFactorError, SecondFactorStore, StoreError,
     TokenDigest, TotpSecret,
 };
 use uuid::Uuid;
@@ -66,7 +66,7 @@ impl SecondFactorStore for PostgresMembers {
         member: &Member,
         factor: &NewSecondFactor,
         audit: &AuditContext,
-    ) -> Result<SecondFactorOutcome, StoreError> {
+    ) -> Result<(), SecondFactorError> {
         let (member, factor, audit) = (member.clone(), factor.clone(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
@@ -86,7 +86,7 @@ impl SecondFactorStore for PostgresMembers {
             let own = members::table.find(id);
             let turned_on = diesel::update(own.filter(is_free)).set(factor_is_on).execute(connection)?;
             if turned_on == 0 {
-                return Ok(SecondFactorOutcome::Unchanged);
+                return Ok(Err(SecondFactorError::Unchanged));
             }
             let no_offer = sessions::offered_totp_secret.eq(None::<Vec<u8>>);
             diesel::update(sessions::table.filter(sessions::member_id.eq(id))).set(no_offer).execute(connection)?;
@@ -94,22 +94,22 @@ impl SecondFactorStore for PostgresMembers {
             end_others(connection, id, &audit)?;
             record_change(connection, &member, Action::SecondFactorTurnedOn, &audit)
         });
-        done.await
+        done.await?
     }
 
-    async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<SecondFactorOutcome, StoreError> {
+    async fn turn_off(&self, member: &Member, audit: &AuditContext) -> Result<(), SecondFactorError> {
         let (member, audit) = (member.clone(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
             assert_confirmed(connection, &audit)?;
             let is_own = matches!(&audit.actor, Actor::Member { id: actor, .. } if *actor == member.id);
             if !is_own && !may_administer(connection, *member.organisation_id.as_uuid(), &audit)? {
-                return Ok(SecondFactorOutcome::NotAdministrator);
+                return Ok(Err(SecondFactorError::NotAdministrator));
             }
             lock_member(connection, id)?;
             let is_operator = matches!(&audit.actor, Actor::Operator(_));
             if !is_own && !is_operator && belongs_elsewhere(connection, id, *member.organisation_id.as_uuid())? {
-                return Ok(SecondFactorOutcome::SharedAccount);
+                return Ok(Err(SecondFactorError::SharedAccount));
             }
             let turned_off = diesel::update(members::table.find(id).filter(members::totp_secret.is_not_null()))
                 .set((members::totp_secret.eq(None::<Vec<u8>>), members::totp_used_step.eq(None::<i64>)))
@@ -120,13 +120,13 @@ impl SecondFactorStore for PostgresMembers {
                 false => diesel::delete(passkeys::table.filter(passkeys::member_id.eq(id))).execute(connection)?,
             };
             if turned_off + removed == 0 {
-                return Ok(SecondFactorOutcome::Unchanged);
+                return Ok(Err(SecondFactorError::Unchanged));
             }
             put_recovery_codes(connection, id, &[])?;
             end_others(connection, id, &audit)?;
             record_change(connection, &member, Action::SecondFactorTurnedOff, &audit)
         });
-        done.await
+        done.await?
     }
 
     async fn replace_recovery_codes(
@@ -134,7 +134,7 @@ impl SecondFactorStore for PostgresMembers {
         member: &Member,
         codes: &[TokenDigest],
         audit: &AuditContext,
-    ) -> Result<SecondFactorOutcome, StoreError> {
+    ) -> Result<(), SecondFactorError> {
         let (member, codes, audit) = (member.clone(), codes.to_vec(), audit.clone());
         let done = self.0.transaction(share_of(&self.0, member.id).await?, move |connection| {
             let id = *member.id.as_uuid();
@@ -142,13 +142,13 @@ impl SecondFactorStore for PostgresMembers {
             // Locked, so that two windows cannot both add their codes.
             let factor = members::table.find(id).select(members::totp_secret.is_not_null()).for_update();
             if factor.first::<bool>(connection).optional()? != Some(true) {
-                return Ok(SecondFactorOutcome::Unchanged);
+                return Ok(Err(SecondFactorError::Unchanged));
             }
             put_recovery_codes(connection, id, &codes)?;
             end_others(connection, id, &audit)?;
             record_change(connection, &member, Action::RecoveryCodesReplaced, &audit)
         });
-        done.await
+        done.await?
     }
 }
 
@@ -167,7 +167,6 @@ fn record_change(
     member: &Member,
     action: Action,
     audit: &AuditContext,
-) -> QueryResult<SecondFactorOutcome> {
-    record_in_all(connection, *member.id.as_uuid(), action, member.email.as_str(), audit)
-        .map(|()| SecondFactorOutcome::Changed)
+) -> QueryResult<Result<(), SecondFactorError>> {
+    record_in_all(connection, *member.id.as_uuid(), action, member.email.as_str(), audit).map(Ok)
 }

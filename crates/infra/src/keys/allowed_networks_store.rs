@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AllowedNetworks, AllowedNetworksStore, AuditContext, ChangeKeyOutcome, KeyId, OrganisationId, StoreError,
+    Action, AllowedNetworks, AllowedNetworksStore, AuditContext, KeyId, ManageKeysError, OrganisationId,
 };
 use uuid::Uuid;
 
@@ -24,10 +24,10 @@ impl AllowedNetworksStore for PostgresKeyStore {
         within: Option<OrganisationId>,
         networks: &AllowedNetworks,
         audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
+    ) -> Result<bool, ManageKeysError> {
         let (id, within) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()));
         let (networks, audit) = (networks.clone(), audit.clone());
-        self.0.run(Share::within(within), move |connection| set(connection, id, within, &networks, &audit)).await
+        self.0.run(Share::within(within), move |connection| set(connection, id, within, &networks, &audit)).await?
     }
 }
 
@@ -37,23 +37,23 @@ fn set(
     within: Option<Uuid>,
     networks: &AllowedNetworks,
     audit: &AuditContext,
-) -> QueryResult<ChangeKeyOutcome> {
+) -> QueryResult<Result<bool, ManageKeysError>> {
     let Some((organisation, name, audited)) = named(connection, id, within)? else {
-        return Ok(ChangeKeyOutcome::NotFound);
+        return Ok(Err(ManageKeysError::NoSuchKey(id.into())));
     };
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
         // The database lets nobody change a revoked key, so it is not found for a change.
         let changeable = api_keys::table.find((organisation, id)).filter(api_keys::revoked_at.is_null());
         let old = changeable.select(api_keys::allowed_networks).for_update().first::<Stored>(connection).optional()?;
-        let Some(old) = old.map(read) else { return Ok(ChangeKeyOutcome::Revoked) };
+        let Some(old) = old.map(read) else { return Ok(Err(ManageKeysError::KeyIsOver(id.into()))) };
         if old == *networks {
-            return Ok(ChangeKeyOutcome::Unchanged);
+            return Ok(Ok(false));
         }
         let change = api_keys::allowed_networks.eq(stored(networks));
         diesel::update(api_keys::table.find((organisation, id))).set(change).execute(connection)?;
         let subject = format!("{name}: {old} → {networks}");
         record_about_key(connection, organisation, Action::KeyNetworksChanged, &subject, &audited, audit)?;
-        Ok(ChangeKeyOutcome::Changed)
+        Ok(Ok(true))
     })
 }

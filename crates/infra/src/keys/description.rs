@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AuditContext, AuditedKey, ChangeKeyOutcome, ClearMarkOutcome, KeyContact, KeyDescriptionStore, KeyId,
-    KeyNote, Name, OrganisationId, StoreError,
+    Action, AuditContext, AuditedKey, KeyContact, KeyDescriptionStore, KeyId, KeyNote, ManageKeysError, Name,
+    OrganisationId,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -26,12 +26,12 @@ impl KeyDescriptionStore for PostgresKeyStore {
         key: KeyId,
         name: &Name,
         audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
+    ) -> Result<bool, ManageKeysError> {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
         let (name, audit) = (name.clone(), audit.clone());
         self.0
             .run(Share::Of(organisation), move |connection| rename(connection, organisation, key, &name, &audit))
-            .await
+            .await?
     }
 
     async fn write_note(
@@ -40,7 +40,7 @@ impl KeyDescriptionStore for PostgresKeyStore {
         key: KeyId,
         note: &KeyNote,
         audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
+    ) -> Result<bool, ManageKeysError> {
         self.write(organisation, key, Text::Note(note.clone()), audit).await
     }
 
@@ -50,13 +50,13 @@ impl KeyDescriptionStore for PostgresKeyStore {
         key: KeyId,
         contact: &KeyContact,
         audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
+    ) -> Result<bool, ManageKeysError> {
         self.write(organisation, key, Text::Contact(contact.clone()), audit).await
     }
 
-    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<ClearMarkOutcome, StoreError> {
+    async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<bool, ManageKeysError> {
         let (id, audit) = (*key.as_uuid(), audit.clone());
-        self.0.run(Share::Common, move |connection| clear_sent_in_clear(connection, id, &audit)).await
+        self.0.run(Share::Common, move |connection| clear_sent_in_clear(connection, id, &audit)).await?
     }
 }
 
@@ -67,9 +67,11 @@ impl PostgresKeyStore {
         key: KeyId,
         text: Text,
         audit: &AuditContext,
-    ) -> Result<ChangeKeyOutcome, StoreError> {
+    ) -> Result<bool, ManageKeysError> {
         let (organisation, key, audit) = (*organisation.as_uuid(), *key.as_uuid(), audit.clone());
-        self.0.run(Share::Of(organisation), move |connection| write(connection, organisation, key, &text, &audit)).await
+        self.0
+            .run(Share::Of(organisation), move |connection| write(connection, organisation, key, &text, &audit))
+            .await?
     }
 }
 
@@ -94,21 +96,21 @@ fn rename(
     key: Uuid,
     name: &Name,
     audit: &AuditContext,
-) -> QueryResult<ChangeKeyOutcome> {
+) -> QueryResult<Result<bool, ManageKeysError>> {
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
         let Some(Changeable { name: old, audited, .. }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };
         if old == name.as_str() {
-            return Ok(ChangeKeyOutcome::Unchanged);
+            return Ok(Ok(false));
         }
         diesel::update(api_keys::table.find((organisation, key)))
             .set(api_keys::name.eq(name.as_str()))
             .execute(connection)?;
         let subject = format!("{old} → {name}");
         record_about_key(connection, organisation, Action::KeyRenamed, &subject, &audited, audit)?;
-        Ok(ChangeKeyOutcome::Changed)
+        Ok(Ok(true))
     })
 }
 
@@ -119,7 +121,7 @@ fn write(
     key: Uuid,
     text: &Text,
     audit: &AuditContext,
-) -> QueryResult<ChangeKeyOutcome> {
+) -> QueryResult<Result<bool, ManageKeysError>> {
     connection.transaction(|connection| {
         assert_manages_keys(connection, organisation, audit)?;
         let Some(Changeable { name, note, contact, audited }) = locked(connection, organisation, key)? else {
@@ -132,26 +134,30 @@ fn write(
             }
         };
         if change.note.or(change.contact) == Some(old.as_deref()) {
-            return Ok(ChangeKeyOutcome::Unchanged);
+            return Ok(Ok(false));
         }
         diesel::update(api_keys::table.find((organisation, key))).set(change).execute(connection)?;
         record_about_key(connection, organisation, action, &name, &audited, audit)?;
-        Ok(ChangeKeyOutcome::Changed)
+        Ok(Ok(true))
     })
 }
 
-fn clear_sent_in_clear(connection: &mut PgConnection, id: Uuid, audit: &AuditContext) -> QueryResult<ClearMarkOutcome> {
+fn clear_sent_in_clear(
+    connection: &mut PgConnection,
+    id: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<Result<bool, ManageKeysError>> {
     let Some((organisation, name, audited)) = named(connection, id, None)? else {
-        return Ok(ClearMarkOutcome::NotFound);
+        return Ok(Err(ManageKeysError::NoSuchKey(id.into())));
     };
     connection.transaction(|connection| {
         let marked = key_uses::table.find((organisation, id)).filter(key_uses::sent_in_clear_at.is_not_null());
         let cleared = key_uses::sent_in_clear_at.eq(None::<OffsetDateTime>);
         if diesel::update(marked).set(cleared).execute(connection)? == 0 {
-            return Ok(ClearMarkOutcome::NotMarked);
+            return Ok(Ok(false));
         }
         record_about_key(connection, organisation, Action::KeyMarkCleared, &name, &audited, audit)?;
-        Ok(ClearMarkOutcome::Cleared)
+        Ok(Ok(true))
     })
 }
 
@@ -181,8 +187,13 @@ fn locked(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> Query
 }
 
 /// Returns why there is nothing to change.
-fn not_changed(connection: &mut PgConnection, organisation: Uuid, key: Uuid) -> QueryResult<ChangeKeyOutcome> {
+fn not_changed(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    key: Uuid,
+) -> QueryResult<Result<bool, ManageKeysError>> {
     let own = api_keys::table.find((organisation, key));
     let exists = diesel::select(diesel::dsl::exists(own)).get_result::<bool>(connection)?;
-    Ok(if exists { ChangeKeyOutcome::Revoked } else { ChangeKeyOutcome::NotFound })
+    let why = if exists { ManageKeysError::KeyIsOver } else { ManageKeysError::NoSuchKey };
+    Ok(Err(why(key.into())))
 }

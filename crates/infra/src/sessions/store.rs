@@ -5,10 +5,9 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Bool;
 use intake_domain::{
-    Account, Action, AuditContext, AwaitedMember, BeginOutcome, CODE_LIMIT, ChooseOutcome, CodeOutcome, ConfirmOutcome,
-    EndOutcome, Evidence, Factors, FirstStep, Holder, Member, MemberId, Membership, Network, NewSession,
-    OrganisationId, Passwords, Proof, SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, StoreError,
-    TokenDigest, Visit,
+    Account, Action, AuditContext, AwaitedMember, CODE_LIMIT, ChooseOutcome, CodeError, ConfirmError, Evidence,
+    Factors, FirstStep, Holder, Member, MemberId, Membership, Network, NewSession, OrganisationId, Passwords, Proof,
+    SESSION_IDLE_LIMIT, SESSION_LIMIT, SessionRecord, SessionStore, SignIn, StoreError, TokenDigest, Visit,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -52,7 +51,7 @@ impl SessionStore for PostgresSessionStore {
         session: &NewSession,
         first: &FirstStep,
         audit: &AuditContext,
-    ) -> Result<BeginOutcome, StoreError> {
+    ) -> Result<Option<SignIn>, StoreError> {
         let (session, first, audit) = (session.clone(), first.clone(), audit.clone());
         let share = share_of(&self.0, session.member_id).await?;
         self.0.run(share, move |connection| begin(connection, &session, &first, &audit)).await
@@ -109,10 +108,10 @@ impl SessionStore for PostgresSessionStore {
         proof: Proof,
         session: &NewSession,
         audit: &AuditContext,
-    ) -> Result<CodeOutcome, StoreError> {
+    ) -> Result<(), CodeError> {
         let (waiting, session, audit) = (*waiting, session.clone(), audit.clone());
         let share = share_of_sign_in(&self.0, &waiting, session.member_id).await?;
-        self.0.run(share, move |connection| finish(connection, &waiting, proof, &session, &audit)).await
+        self.0.run(share, move |connection| finish(connection, &waiting, proof, &session, &audit)).await?
     }
 
     async fn factors(&self, member: MemberId) -> Result<Factors, StoreError> {
@@ -129,10 +128,10 @@ impl SessionStore for PostgresSessionStore {
         next: &TokenDigest,
         evidence: &Evidence,
         audit: &AuditContext,
-    ) -> Result<ConfirmOutcome, StoreError> {
+    ) -> Result<(), ConfirmError> {
         let (session, next, evidence, audit) = (*session, *next, evidence.clone(), audit.clone());
         let share = share_of_session(&self.0, &session).await?;
-        self.0.run(share, move |connection| confirm(connection, &session, &next, &evidence, &audit)).await
+        self.0.run(share, move |connection| confirm(connection, &session, &next, &evidence, &audit)).await?
     }
 
     async fn holder(
@@ -228,22 +227,17 @@ impl SessionStore for PostgresSessionStore {
         Ok(found.await?.into_iter().filter_map(SessionRow::into_record).collect())
     }
 
-    async fn end_one(
-        &self,
-        member: &Member,
-        token: &TokenDigest,
-        audit: &AuditContext,
-    ) -> Result<EndOutcome, StoreError> {
+    async fn end_one(&self, member: &Member, token: &TokenDigest, audit: &AuditContext) -> Result<bool, StoreError> {
         let (member, digest, audit) = (member.clone(), *token.as_bytes(), audit.clone());
         let ended = self.0.run(share_of(&self.0, member.id).await?, move |connection| {
             connection.transaction(|connection| {
                 assert_confirmed(connection, &audit)?;
                 let own = sessions::table.find(digest.as_slice()).filter(sessions::member_id.eq(member.id.as_uuid()));
                 if diesel::delete(own).execute(connection)? == 0 {
-                    return Ok(EndOutcome::NoSuchSession);
+                    return Ok(false);
                 }
                 record_end(connection, &member, Action::SessionEnded, &audit)?;
-                Ok(EndOutcome::Ended)
+                Ok(true)
             })
         });
         ended.await
@@ -267,23 +261,22 @@ fn begin(
     session: &NewSession,
     first: &FirstStep,
     audit: &AuditContext,
-) -> QueryResult<BeginOutcome> {
+) -> QueryResult<Option<SignIn>> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
         let Some(locked) = lock_member(connection, id)?.filter(|locked| locked.is_found_by(first)) else {
-            return Ok(BeginOutcome::AccountChanged);
+            return Ok(None);
         };
         // A statement of its own: one that waited for the lock sees other tables as they were before.
         if members::table.find(id).select(has_second_factor()).first(connection)? {
             await_code(connection, session, first, None)?;
-            return Ok(BeginOutcome::CodeNeeded);
+            return Ok(Some(SignIn::CodeNeeded));
         }
         if let Some(subject) = first.subject() {
             take_over(connection, &locked, id, subject, audit)?;
         }
         let action = if session.is_by_provider { Action::SignedInByProvider } else { Action::SignedIn };
-        start_session(connection, session, action, audit)?;
-        Ok(BeginOutcome::SignedIn)
+        start_session(connection, session, action, audit).map(|()| Some(SignIn::Complete))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{Action, AuditContext, CODE_LIMIT, CodeOutcome, NewSession, Proof, Subject, TokenDigest};
+use intake_domain::{Action, AuditContext, CODE_LIMIT, CodeError, NewSession, Proof, Subject, TokenDigest};
 
 use crate::accounts::confirmation::lock_member;
 use crate::accounts::proof::take_over;
@@ -33,7 +33,7 @@ pub(crate) fn finish(
     proof: Proof,
     session: &NewSession,
     audit: &AuditContext,
-) -> QueryResult<CodeOutcome> {
+) -> QueryResult<Result<(), CodeError>> {
     connection.transaction(|connection| {
         let id = *session.member_id.as_uuid();
         let locked = lock_member(connection, id)?;
@@ -44,13 +44,13 @@ pub(crate) fn finish(
         let found = own.select(WaitingRow::as_select()).first(connection).optional()?;
         let (Some(locked), Some(waiting)) = (locked, found) else {
             // Finished by an earlier run whose answer was lost, or in another window.
-            return Ok(if is_started(connection, session)? { CodeOutcome::SignedIn } else { CodeOutcome::Over });
+            return Ok(if is_started(connection, session)? { Ok(()) } else { Err(CodeError::Over) });
         };
         // After a wrong one the sign-in keeps waiting for the right one.
         match use_up(connection, id, proof, audit.at)? {
             ProofOutcome::UsedUp => {}
-            ProofOutcome::Wrong => return Ok(CodeOutcome::WrongCode),
-            ProofOutcome::Locked => return Ok(CodeOutcome::Locked),
+            ProofOutcome::Wrong => return Ok(Err(CodeError::WrongCode)),
+            ProofOutcome::Locked => return Ok(Err(CodeError::Locked)),
         }
         diesel::delete(own).execute(connection)?;
         let subject = waiting.subject();
@@ -69,7 +69,7 @@ pub(crate) fn finish(
             None => start_session(connection, session, action, audit)?,
             Some(invitation) => start_where_invited(connection, &invitation, session, action, audit)?,
         }
-        Ok(CodeOutcome::SignedIn)
+        Ok(Ok(()))
     })
 }
 

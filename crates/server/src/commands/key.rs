@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, AuditContext, ClearMarkOutcome, IssuedKey, KeyContact, KeyId, KeyList, KeyRecord, KeyRequest,
-    KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, RevokeOutcome,
-    allow_networks, clear_sent_in_clear, create_key, list_keys, replace_leaked_key, timestamp,
+    AllowedNetworks, AllowedNetworksStore, AuditContext, IssuedKey, KeyContact, KeyDescriptionStore, KeyId, KeyList,
+    KeyRecord, KeyRequest, KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId,
+    Replacement, RevokeOutcome, create_key, list_keys, replace_leaked_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};
@@ -63,7 +63,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
         KeyCommand::Resume(arguments) => resume(keys, &arguments, configuration).await,
         KeyCommand::Networks { key, allow, run, output } => {
             if let Some(networks) = &allow {
-                allow_networks(keys, key, None, networks, &audit(&run, configuration)).await?;
+                keys.set_allowed_networks(key, None, networks, &audit(&run, configuration)).await?;
             }
             print_networks(keys, key, &output).await
         }
@@ -180,7 +180,7 @@ fn unprinted(made: &IssuedKey) -> String {
 }
 
 async fn clear_mark(keys: &PostgresKeyStore, key: KeyId, audit: &AuditContext, output: &Output) -> anyhow::Result<()> {
-    let was_marked = clear_sent_in_clear(keys, key, audit).await? == ClearMarkOutcome::Cleared;
+    let was_marked = keys.clear_sent_in_clear(key, audit).await?;
     let now = if was_marked { "no longer" } else { "not" };
     let text = format!("Key {key} is {now} marked as sent in clear.");
     print_change(output, &json!({ "id": key.to_string(), "wasMarked": was_marked }), &text)

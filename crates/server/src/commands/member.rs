@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail, ensure};
 use intake_domain::{
     AccountStore, AdministerError, AuditContext, EmailAddress, InvitationStore, LinkDelivery, MemberRecord,
-    MemberStore, OrganisationId, ResetSecondFactorError, Role, Token, invite_member, issue_password_reset,
+    MemberStore, OrganisationId, Role, SecondFactorError, Token, invite_member, issue_password_reset,
     reset_second_factor, timestamp,
 };
 use intake_edge as edge;
@@ -55,7 +55,7 @@ pub(crate) async fn member(
             let audit = audit(&run, configuration);
             let (was_on, now) = match reset_second_factor(members, members, organisation, &email, &audit).await {
                 Ok(()) => (true, "now"),
-                Err(ResetSecondFactorError::AlreadyOff) => (false, "already"),
+                Err(SecondFactorError::Unchanged) => (false, "already"),
                 Err(error) => return Err(error.into()),
             };
             let text = format!("{email} {now} signs in without two-step sign-in.");

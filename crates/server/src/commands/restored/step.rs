@@ -2,8 +2,8 @@
 
 use anyhow::{anyhow, bail};
 use intake_domain::{
-    AllowedNetworks, AuditContext, EmailAddress, IdempotencyDigest, KeyId, KeyPauseStore, KeyRevocationStore,
-    OrganisationId, PatientId, allow_networks, clear_sent_in_clear, timestamp,
+    AllowedNetworks, AllowedNetworksStore, AuditContext, EmailAddress, IdempotencyDigest, KeyDescriptionStore, KeyId,
+    KeyPauseStore, KeyRevocationStore, OrganisationId, PatientId, timestamp,
 };
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
@@ -155,12 +155,14 @@ impl Step {
             },
             Self::RevokeKey(key) => Ok(keys.revoke(*key, None, &audit).await.map(drop)?),
             Self::PauseKey(key) => Ok(keys.pause(*key, None, &audit).await.map(drop)?),
-            Self::LimitKey(key, networks) => Ok(allow_networks(keys, *key, None, networks, &audit).await.map(drop)?),
+            Self::LimitKey(key, networks) => {
+                Ok(keys.set_allowed_networks(*key, None, networks, &audit).await.map(drop)?)
+            }
             Self::AllowKeyFromAnywhere(key) => {
-                Ok(allow_networks(keys, *key, None, &AllowedNetworks::default(), &audit).await.map(drop)?)
+                Ok(keys.set_allowed_networks(*key, None, &AllowedNetworks::default(), &audit).await.map(drop)?)
             }
             Self::ResumeKey(key) => Ok(keys.resume(*key, None, &audit).await.map(drop)?),
-            Self::ClearMark(key) => Ok(clear_sent_in_clear(keys, *key, &audit).await.map(drop)?),
+            Self::ClearMark(key) => Ok(keys.clear_sent_in_clear(*key, &audit).await.map(drop)?),
             Self::RemoveMember(organisation, email) => {
                 member::remove(members, *organisation, email, &audit).await.map(drop)
             }
