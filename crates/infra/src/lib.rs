@@ -28,7 +28,7 @@ pub use audit::{
 pub use client_tls::client_tls;
 pub use database::{
     CheckConnection, Database, DatabaseUrl, DatabaseUrlError, Durability, SchemaError, Unready, clock, environment,
-    grants, means_to_read, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
+    grants, guarantees, means_to_read, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
 pub use feed::{PostgresPatientFeed, readers};

@@ -7,6 +7,7 @@ use intake_domain::Environment;
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings, assert_installed, is_made};
 use intake_infra::environment::{assert_environment, stamp_environment};
 use intake_infra::grants::assert_granted;
+use intake_infra::guarantees::assert_guaranteed;
 use intake_infra::means_to_read::{MeansToRead, means_to_read};
 use intake_infra::migrations::assert_migrated;
 use intake_infra::origin::assert_origin;
@@ -106,6 +107,7 @@ impl Backend {
         assert_primary(over).map_err(&explain)?;
         backend.make_usable(over, configuration.environment)?;
         assert_durable(&backend.service).map_err(&explain)?;
+        assert_guaranteed(over).map_err(&explain)?;
         assert_granted(over).map_err(&explain)?;
         if configuration.environment == Environment::Production {
             assert_origin(over).map_err(&explain)?;
@@ -184,6 +186,7 @@ impl Backend {
 /// Says how the service's role can read patients, and what to do.
 pub(crate) fn exposed(means: &MeansToRead) -> String {
     let advice = match means {
+        MeansToRead::Replication | MeansToRead::CreateRole => "ALTER ROLE … NOREPLICATION NOCREATEROLE",
         MeansToRead::Superuser | MeansToRead::Owner => {
             "use a role of its own, to which `intake migrate --service-role NAME` grants what it needs"
         }

@@ -37,7 +37,7 @@ static GUARD: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 /// Starts the log.
 pub(crate) fn start(filter: Targets) {
     let (lines, guard, missing) = log_output::start(stderr(), |lines| {
-        tracing::warn!(lines, "lines of the log were dropped, because it was not read");
+        tracing::warn!(lines, "lines of the log were dropped, because they could not be written in time");
     });
     let _ = MISSING.set(missing);
     *GUARD.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);

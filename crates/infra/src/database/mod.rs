@@ -12,4 +12,4 @@ pub use connecting::{clock, pooler};
 pub use schema::migrate::migrate;
 pub use schema::readiness::Unready;
 pub use schema::schema_error::{CheckConnection, SchemaError};
-pub use schema::{environment, grants, means_to_read, migrations, origin, owner, production, restored};
+pub use schema::{environment, grants, guarantees, means_to_read, migrations, origin, owner, production, restored};

@@ -107,7 +107,9 @@ impl Lanes {
         // What waits in a lane that ends is still answered.
         let is_over = |old: &&Arc<Lane>| !of_shards.lanes.iter().any(|new| Arc::ptr_eq(old, new));
         before.lanes.iter().filter(is_over).for_each(|lane| lane.close());
-        tracing::info!(shards = of_shards.lanes.len(), "the map of shards is loaded");
+        if !of_shards.lanes.is_empty() {
+            tracing::info!(shards = of_shards.lanes.len(), "the map of shards is loaded");
+        }
     }
 
     /// The lane for a shard: the one that it has, or a new one.

@@ -8,6 +8,7 @@ use intake_domain::{Environment, timestamp};
 use intake_edge as edge;
 use intake_infra::environment::assert_environment;
 use intake_infra::grants::assert_granted;
+use intake_infra::guarantees::assert_guaranteed;
 use intake_infra::means_to_read::means_to_read;
 use intake_infra::migrations::assert_migrated;
 use intake_infra::nodes::{silent_publications, unreached};
@@ -133,6 +134,7 @@ fn database(backend: &Backend, configuration: &Configuration) -> anyhow::Result<
     assert_environment(over, environment).map_err(&about)?;
     assert_migrated(over).map_err(&about)?;
     assert_durable(url).map_err(&about)?;
+    assert_guaranteed(over).map_err(&about)?;
     let away = unreached(url).map_err(&about)?;
     ensure!(
         away.is_empty(),
@@ -287,7 +289,9 @@ fn audit_copy(configuration: &Configuration) -> anyhow::Result<Finding> {
     };
     let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let entries = entries.with_context(|| format!("INTAKE_AUDIT_COPIES: {}", folder.display()))?;
-    let newest = entries.iter().filter_map(|entry| changed_at(&entry.path()).ok()).max();
+    // Beside the copies lie files that each run touches, even one that fails.
+    let copies = entries.iter().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"audit-"));
+    let newest = copies.filter_map(|entry| changed_at(&entry.path()).ok()).max();
     let newest = newest.with_context(|| format!("INTAKE_AUDIT_COPIES: {} holds no copy", folder.display()))?;
     Ok(InOrder(format!("the newest is of {}", timestamp(newest))))
 }

@@ -19,7 +19,7 @@ use actix_tls::accept::rustls_0_23::{Acceptor, AcceptorService, TlsStream};
 use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
 use actix_web::dev::{AppConfig, Server};
 use actix_web::rt::net::TcpStream;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use intake_domain::Environment;
 use intake_edge as edge;
 use intake_http::{Connection, Connections, PIECE_MAX};
@@ -44,6 +44,8 @@ const BACKLOG: i32 = 4_096;
 const TLS_BUFFER: usize = 16 * 1024;
 /// Bytes that the system buffers until the client reads: by default megabytes for each connection.
 const SEND_BUFFER: usize = 64 * 1024;
+/// Those of a few proxies.
+const CONNECTIONS_MIN: usize = 64;
 /// Open files other than connections: the database, the log, the listeners.
 const OTHER_FILES: usize = 256;
 /// A handshake takes two round trips.
@@ -150,11 +152,17 @@ where
     Ok(server.run())
 }
 
-/// A connection without encryption. None: all slots are taken.
+/// A connection without encryption. None: all slots are taken, or the client is gone.
 fn admit(stream: TcpStream, connections: &Connections) -> Option<(Connection<TcpStream>, Option<SocketAddr>)> {
-    let peer = stream.peer_addr().ok();
-    let slot = connections.admit(peer.map(|peer| peer.ip()), false)?;
-    Some((Connection::new(stream, slot, false), peer))
+    let peer = peer(&stream)?;
+    let slot = connections.admit(Some(peer.ip()), false)?;
+    Some((Connection::new(stream, slot, false), Some(peer)))
+}
+
+/// The address of the client. None: it has reset the connection, and reads no answer. What it sent is not served: it
+/// would be a stranger's, and a trusted proxy that gave up waiting would seem to send keys in clear.
+fn peer(stream: &TcpStream) -> Option<SocketAddr> {
+    stream.peer_addr().ok()
 }
 
 /// An encrypted connection and the address of its client.
@@ -167,8 +175,8 @@ fn shake_hands(
     connections: &Connections,
     acceptor: &AcceptorService,
 ) -> Pin<Box<impl Future<Output = Result<Secured, TlsError<Error, Infallible>>> + use<>>> {
-    let peer = stream.peer_addr().ok();
-    let slot = connections.admit(peer.map(|peer| peer.ip()), true);
+    let peer = peer(&stream);
+    let slot = peer.and_then(|peer| connections.admit(Some(peer.ip()), true));
     let handshake = slot.is_some().then(|| acceptor.call(stream));
     Box::pin(async move {
         let (slot, handshake) = slot.zip(handshake).ok_or(TlsError::Timeout)?;
@@ -212,13 +220,18 @@ where
 }
 
 /// Returns how many connections there may be. Each needs an open file, so the limit of open files is raised as far as
-/// possible.
-pub(crate) fn connections_max() -> usize {
+/// possible. Refuses one that leaves too few: clients would wait in vain, beside a probe that finds the service ready.
+pub(crate) fn connections_max() -> anyhow::Result<usize> {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let files =
         getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
-    CONNECTIONS_MAX.min(files.saturating_sub(OTHER_FILES)).max(1)
+    ensure!(
+        files >= OTHER_FILES + CONNECTIONS_MIN,
+        "open files are limited to {files}, and the service needs {}: raise the limit (LimitNOFILE, ulimit -n)",
+        OTHER_FILES + CONNECTIONS_MIN
+    );
+    Ok(CONNECTIONS_MAX.min(files - OTHER_FILES))
 }
 
 /// Reports every address that cannot be used, so that a person with taken ports chooses others once.

@@ -171,7 +171,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
         App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard)
     };
 
-    let connections_max = listeners::connections_max();
+    let connections_max = listeners::connections_max()?;
     let documentation = Some(format!("{base}/docs"));
     let proxies = configuration.trusted_proxies.clone();
     let connections = Connections::new(connections_max, proxies, configuration.hsts, documentation);

@@ -153,8 +153,9 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
     assert_not_newer(url)?;
     let mut connection = connect_alone(url)?;
     let quoted = format!("\"{}\"", role.replace('"', "\"\""));
-    let mut statements =
-        format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
+    let mut statements = may_connect(&quoted);
+    statements +=
+        &format!("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {quoted}; GRANT USAGE ON SCHEMA public TO {quoted};");
     for Privilege { name, table, column } in privileges(&mut connection).map_err(failed)? {
         let columns = column.map(|column| format!(" ({column})")).unwrap_or_default();
         statements += &format!("GRANT {name}{columns} ON {table} TO {quoted};");
@@ -169,6 +170,16 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
         if found.is_none() { Ok(()) } else { Err(Error::RollbackTransaction) }
     });
     granted.map_err(|error| found.map_or_else(|| failed(error), |means| more_than_service(role, &means)))
+}
+
+/// Lets the role connect where PUBLIC may not. Only the database's owner can, so what is refused is told by the check
+/// of what is missing.
+fn may_connect(quoted: &str) -> String {
+    let role = quoted.replace('\'', "''");
+    format!(
+        "DO $$ BEGIN EXECUTE format('GRANT CONNECT ON DATABASE %I TO %s', current_database(), '{role}');
+        EXCEPTION WHEN insufficient_privilege THEN NULL; END $$;"
+    )
 }
 
 /// Refuses a role that lacks a privilege which the service needs.
@@ -210,7 +221,9 @@ pub(crate) fn missing(connection: &mut PgConnection, role: Option<&str>) -> Quer
              FROM service WHERE NOT has_function_privilege(role, '{function}', 'EXECUTE')"
         )
     });
-    let checks = checks.chain(called).collect::<Vec<_>>().join(" UNION ALL ");
+    let connect = "SELECT 'CONNECT on the database' AS what
+         FROM service WHERE NOT has_database_privilege(role, current_database(), 'CONNECT')";
+    let checks = checks.chain(called).chain([connect.to_owned()]).collect::<Vec<_>>().join(" UNION ALL ");
     let query = format!("WITH service AS (SELECT coalesce($1::name, current_user) AS role) {checks}");
     let missing: Vec<Missing> = diesel::sql_query(query).bind::<Nullable<Text>, _>(role).load(connection)?;
     Ok(missing.into_iter().map(|missing| missing.what).collect())

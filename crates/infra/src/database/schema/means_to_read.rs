@@ -15,7 +15,7 @@ pub(crate) const READABLE: &str = "organisation_id, id, idempotency_key, request
 
 /// Without a name, of the role that connects, which will own the register if there is none yet. A role has what the
 /// roles have of which it is a member, even if it must change to them first.
-const MEANS: &str = "WITH role AS (SELECT oid, rolsuper FROM pg_roles WHERE rolname = coalesce($1, current_user)),
+const MEANS: &str = "WITH role AS (SELECT oid, rolsuper, rolreplication, rolcreaterole FROM pg_roles WHERE rolname = coalesce($1, current_user)),
     register AS (SELECT to_regclass('patients')::oid AS oid),
     owner AS (SELECT coalesce(relowner, (SELECT oid FROM pg_roles WHERE rolname = current_user)) AS oid
         FROM register LEFT JOIN pg_class ON pg_class.oid = register.oid),
@@ -23,10 +23,13 @@ const MEANS: &str = "WITH role AS (SELECT oid, rolsuper FROM pg_roles WHERE roln
         WHERE attnum > 0 AND NOT attisdropped AND attname <> ALL (string_to_array($2, ', ')))
     SELECT role.rolsuper AS is_superuser,
         role.oid = owner.oid AS is_owner,
+        role.rolreplication AS may_copy,
+        role.rolcreaterole AS may_make_roles,
         EXISTS (SELECT FROM needless WHERE has_column_privilege('public', attrelid, attnum, 'SELECT')) AS is_everybody,
         (SELECT min(rolname::text) FROM pg_roles AS other
             WHERE other.oid <> role.oid AND pg_has_role(role.oid, other.oid, 'MEMBER')
-                AND (other.rolsuper OR other.oid = owner.oid OR other.rolname = 'pg_read_all_data'
+                AND (other.rolsuper OR other.rolreplication OR other.rolcreaterole OR other.oid = owner.oid
+                    OR other.rolname IN ('pg_read_all_data', 'pg_read_server_files', 'pg_execute_server_program')
                     OR EXISTS (SELECT FROM needless WHERE has_column_privilege(other.oid, attrelid, attnum, 'SELECT'))))
             AS member_of,
         coalesce(has_table_privilege(role.oid, register.oid, 'SELECT'), false) AS has_all,
@@ -39,6 +42,10 @@ struct Answers {
     is_superuser: bool,
     #[diesel(sql_type = Bool)]
     is_owner: bool,
+    #[diesel(sql_type = Bool)]
+    may_copy: bool,
+    #[diesel(sql_type = Bool)]
+    may_make_roles: bool,
     #[diesel(sql_type = Bool)]
     is_everybody: bool,
     #[diesel(sql_type = Nullable<Text>)]
@@ -56,6 +63,10 @@ pub enum MeansToRead {
     Superuser,
     /// It owns the register.
     Owner,
+    /// It may copy the files of the database.
+    Replication,
+    /// It may make roles, and join one that can.
+    CreateRole,
     /// Everybody can.
     Everybody,
     /// It is a member of this role, which can.
@@ -78,6 +89,8 @@ impl fmt::Display for MeansToRead {
         match self {
             Self::Superuser => f.write_str("is a superuser"),
             Self::Owner => f.write_str("owns the register"),
+            Self::Replication => f.write_str("may copy the whole database (REPLICATION)"),
+            Self::CreateRole => f.write_str("may join other roles (CREATEROLE)"),
             Self::Everybody => f.write_str("may read what is granted to PUBLIC"),
             Self::Member(of) => write!(f, "is a member of {of}"),
             Self::Table => f.write_str("may read the whole table of patients"),
@@ -98,6 +111,8 @@ pub(crate) fn means(connection: &mut PgConnection, role: Option<&str>) -> QueryR
     Ok(match found {
         Answers { is_superuser: true, .. } => Some(MeansToRead::Superuser),
         Answers { is_owner: true, .. } => Some(MeansToRead::Owner),
+        Answers { may_copy: true, .. } => Some(MeansToRead::Replication),
+        Answers { may_make_roles: true, .. } => Some(MeansToRead::CreateRole),
         Answers { is_everybody: true, .. } => Some(MeansToRead::Everybody),
         Answers { member_of: Some(role), .. } => Some(MeansToRead::Member(role)),
         Answers { has_all: true, .. } => Some(MeansToRead::Table),

@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod grants;
+pub mod guarantees;
 pub mod means_to_read;
 pub(crate) mod migrate;
 pub mod migrations;

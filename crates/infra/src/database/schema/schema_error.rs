@@ -85,6 +85,14 @@ pub enum SchemaError {
     /// The server could lose patients that were acknowledged.
     #[error("a crash of the database could lose acknowledged patients: turn on {0} in its configuration")]
     NotDurable(String),
+    /// Unique indexes are missing or invalid.
+    #[error(
+        "the unique index {0} is missing or invalid, so what is sent again would be stored twice: was the database restored without it?"
+    )]
+    MissingIndex(String),
+    /// Tables are unlogged.
+    #[error("a crash of the database would empty {0}: ALTER TABLE … SET LOGGED")]
+    Unlogged(String),
     /// The schema is newer than the program.
     #[error("the database was migrated by a newer intake ({0}): use that one")]
     Newer(String),

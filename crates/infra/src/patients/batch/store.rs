@@ -128,11 +128,15 @@ fn note_uses(uses: &KeyUses, requests: &[Request], answers: &[Result<Answer, Sto
 
 /// Stores patients of no organisation and rolls back, because only a write shows that the disk is full.
 pub(crate) fn write_and_roll_back(connection: &mut PgConnection, patients: usize) -> QueryResult<()> {
-    use diesel::result::Error::RollbackTransaction;
+    use diesel::result::Error::{QueryBuilderError, RollbackTransaction};
 
     let taken_back = connection.transaction(|connection| {
         for _ in 0..patients {
-            diesel::sql_query(TRIAL).execute(connection)?;
+            if diesel::sql_query(TRIAL).execute(connection)? == 0 {
+                return Err(QueryBuilderError(
+                    "the database stored nothing, without an error: is there a trigger?".into(),
+                ));
+            }
         }
         Err(RollbackTransaction)
     });

@@ -262,9 +262,9 @@ impl Writer {
         }
     }
 
-    /// Logs the error, once, and waits a moment.
+    /// Logs the error, unless it was told, and waits a moment.
     fn pause(&self, error: &Source, what: &str) {
-        if self.lane.trouble.note(error) {
+        if self.lane.trouble.note(error, Instant::now()) {
             let node = self.lane.config.place.name();
             tracing::warn!(error = %error, node, "{what}");
         }

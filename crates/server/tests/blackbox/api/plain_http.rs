@@ -1,5 +1,7 @@
 //! Requests that are not HTTPS are refused, and only a trusted proxy is believed about how a request came in.
 
+use std::io::Write;
+
 use intake_test_support::{create_request, patient, request, wait_for};
 
 use crate::assert_problem;
@@ -76,6 +78,24 @@ fn a_trusted_proxy_is_believed() {
     }
     let without = app.service.plain_client().send(&create_request(app.key(), &[], b"{}"));
     assert_eq!(without.status, 426);
+}
+
+/// A proxy that gives up resets its connection, which by then has no address that could be trusted.
+#[test]
+fn what_a_proxy_sent_before_it_gave_up_is_not_taken_for_a_key_in_clear() {
+    let app = TestApp::start_with(|builder| builder.setting("INTAKE_TRUSTED_PROXIES", "127.0.0.1"));
+    let headers = [("X-Forwarded-Proto", "https"), ("X-Forwarded-For", "203.0.113.9")];
+    let bytes = create_request(app.key(), &headers, patient().to_string().as_bytes());
+    app.service.signal("STOP");
+    for _ in 0..5 {
+        let mut proxy = std::net::TcpStream::connect(app.service.http.unwrap()).unwrap();
+        proxy.write_all(&bytes).unwrap();
+        rustix::net::sockopt::set_socket_linger(&proxy, Some(std::time::Duration::ZERO)).unwrap();
+    }
+    app.service.signal("CONT");
+    assert_eq!(app.service.plain_client().send(&bytes).status, 201);
+    let metrics = app.service.probe("/metrics").text();
+    assert!(metrics.contains("intake_keys_sent_in_clear_total 0"), "{metrics}");
 }
 
 #[test]

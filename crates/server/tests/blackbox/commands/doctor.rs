@@ -165,6 +165,16 @@ fn each_faulty_part_is_named() {
 }
 
 #[test]
+fn a_trigger_that_swallows_patients_is_named() {
+    let database = TestDatabase::new();
+    let swallow = "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER swallow BEFORE INSERT ON patients FOR EACH ROW EXECUTE FUNCTION swallow()";
+    diesel::connection::SimpleConnection::batch_execute(&mut database.connect(), swallow).unwrap();
+    let (is_in_order, why) = part(service(&database), "storing");
+    assert!(is_in_order == Some(false) && why.contains("stored nothing, without an error"), "{why}");
+}
+
+#[test]
 fn old_backups_and_missing_copies_are_named() {
     let database = TestDatabase::new();
     let folder = tempfile::tempdir().unwrap();
@@ -172,6 +182,9 @@ fn old_backups_and_missing_copies_are_named() {
     let backup = || part(service(&database).setting("INTAKE_BACKUP_MARK", &mark), "backup");
     let copy = || part(service(&database).setting("INTAKE_AUDIT_COPIES", folder.path()), "audit copy");
     assert!(backup().0 == Some(false) && copy().1.contains("holds no copy"));
+    fs::write(folder.path().join("lock"), "").unwrap();
+    assert!(copy().1.contains("holds no copy"), "what a run that fails leaves is none");
+    fs::write(folder.path().join("audit-2026-11.jsonl.gz"), "").unwrap();
     let file = fs::File::create(&mark).unwrap();
     assert_eq!((backup().0, copy().0), (Some(true), Some(true)));
     file.set_modified((edge::now() - time::Duration::hours(27)).into()).unwrap();

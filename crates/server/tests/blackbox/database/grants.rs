@@ -27,6 +27,21 @@ fn a_start_without_a_needed_grant_names_it() {
 }
 
 #[test]
+fn a_role_may_connect_where_the_public_may_not() {
+    let database = TestDatabase::new();
+    database.administer(&format!("REVOKE CONNECT ON DATABASE {} FROM PUBLIC", database.name()));
+    database.administer(&format!("REVOKE CONNECT ON DATABASE {} FROM {SERVICE_ROLE}", database.name()));
+    let run = |more: &[&str]| {
+        let migrate = service(&database).argument("migrate").argument("--service-role").argument(SERVICE_ROLE);
+        more.iter().fold(migrate, |all, one| all.argument(one)).run()
+    };
+    let missing = String::from_utf8(run(&["--check"]).stdout).unwrap();
+    assert!(missing.contains("CONNECT on the database"), "{missing}");
+    assert!(run(&[]).status.success());
+    drop(service(&database).start());
+}
+
+#[test]
 fn a_grant_that_is_taken_away_while_serving_is_an_error_and_not_an_absence() {
     let app = TestApp::start();
     assert_eq!(app.create(&patient()).status, 201);

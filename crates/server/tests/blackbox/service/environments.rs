@@ -5,6 +5,7 @@ use intake_domain::Environment;
 use intake_infra::DatabaseUrl;
 use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
 
+use crate::commands::doctor::examine;
 use crate::commands::readers::ReaderRole;
 use crate::fixtures::{in_production, program, service};
 use crate::{assert_unauthorised, complaint};
@@ -128,6 +129,34 @@ fn production_refuses_a_role_that_can_read_patients() {
     database.administer(&format!("GRANT pg_read_all_data TO \"{}\"", role.name()));
     let line = refusal(&role.url);
     assert!(line.contains("is a member of pg_read_all_data") && line.contains("REVOKE the membership"), "{line}");
+    database.administer(&format!("REVOKE pg_read_all_data FROM \"{}\"", role.name()));
+    for (attribute, said) in [("REPLICATION", "may copy the whole database"), ("CREATEROLE", "may join other roles")] {
+        database.administer(&format!("ALTER ROLE \"{}\" {attribute}", role.name()));
+        let line = refusal(&role.url);
+        assert!(line.contains(said) && line.contains("NOREPLICATION"), "{line}");
+        database.administer(&format!("ALTER ROLE \"{}\" NO{attribute}", role.name()));
+    }
+    drop(start().start());
+}
+
+#[test]
+fn a_service_refuses_a_database_that_would_store_twice_or_be_emptied_by_a_crash() {
+    let database = TestDatabase::new();
+    let refusal = |change: &str| {
+        database.connect().batch_execute(change).unwrap();
+        let (_, found, _) = examine(service(&database));
+        let part = found.into_iter().find(|(part, ..)| part == "database").unwrap();
+        assert_eq!(part.1, Some(false), "{part:?}");
+        let line = complaint(service(&database));
+        assert!(line.contains(&part.2), "{line}");
+        line
+    };
+    let twice = refusal("ALTER INDEX patients_by_idempotency_key RENAME TO lost");
+    assert!(twice.contains("the unique index patients_by_idempotency_key is missing or invalid"), "{twice}");
+    let emptied = refusal("ALTER INDEX lost RENAME TO patients_by_idempotency_key; ALTER TABLE patients SET UNLOGGED");
+    assert!(emptied.contains("a crash of the database would empty patients"), "{emptied}");
+    database.connect().batch_execute("ALTER TABLE patients SET LOGGED").unwrap();
+    drop(service(&database).start());
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use intake_test_support::{complaint_in, create_request, patient, request, wait_for};
+use intake_test_support::{TestDatabase, complaint_in, create_request, patient, request, wait_for};
 
-use crate::fixtures::{TestApp, program};
+use crate::complaint;
+use crate::fixtures::{TestApp, program, service};
 
 /// A connection that is closed on purpose is closed long before one that waits for another request, which is after 75
 /// seconds.
@@ -19,6 +20,13 @@ fn probes_say_that_the_service_lives_and_is_ready() {
         wait_for(path, || app.service.probe(path).status == 200);
     }
     assert_eq!(app.service.probe("/api/v1/patients").status, 404);
+}
+
+#[test]
+fn a_service_with_too_few_files_does_not_start() {
+    let database = TestDatabase::new();
+    let line = complaint(service(&database).open_files(128));
+    assert!(line.contains("open files are limited to 128, and the service needs 320"), "{line}");
 }
 
 #[test]
