@@ -32,9 +32,10 @@ fn every_message_has_an_entry_and_every_entry_is_a_message() {
 }
 
 /// A client may compare these texts. Within version 1 of the interface one may be added to this list, and none changed.
-const STABLE: [&str; 69] = [
+const STABLE: [&str; 74] = [
     "An unexpected error occurred",
     "E.164 format is required, for example +61491570006",
+    "Each header of the request must be on one line",
     "Missing or invalid API key",
     "No such path",
     "Request sent after Connection: close",
@@ -71,10 +72,12 @@ const STABLE: [&str; 69] = [
     "The request headers are too large",
     "The request headers did not arrive in time",
     "The request is not well-formed HTTP",
+    "The request must be HTTP/1.1",
     "The request must have one Host header",
     "The request must state its length once, as Content-Length or Transfer-Encoding: chunked",
     "The request target and the Host header name different hosts",
     "The scheme is missing: send Authorization: Bearer KEY",
+    "The scheme is there twice: send Authorization: Bearer KEY",
     "The scheme must be Bearer: send Authorization: Bearer KEY",
     "The service cannot reach its database; try again shortly",
     "The service is overloaded; try again shortly",
@@ -85,8 +88,10 @@ const STABLE: [&str; 69] = [
     "is not a field of a patient",
     "is not a field of a patient: did you mean {}?",
     "is not a field of a patient: send the fields in it without it",
+    "is not a field of a patient: split it into firstName and lastName",
     "is required",
     "is required: send {name} under this name",
+    "is required: split {name} into firstName and lastName",
     "is required: take it out of {name}",
     "must be 1 to {max} characters long",
     "must be a JSON object",

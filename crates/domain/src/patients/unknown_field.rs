@@ -51,6 +51,9 @@ const SYNONYMS: [(Field, &[&str]); 11] = [
     (Field::Country, &["countrycode", "countryname", "nation"]),
 ];
 
+/// Names of both names together.
+const BOTH_NAMES: [&str; 5] = ["name", "fullname", "patientname", "clientname", "wholename"];
+
 /// A name that no field has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -116,6 +119,9 @@ impl UnknownField {
     pub fn message(&self) -> Cow<'static, str> {
         match self.meant {
             _ if !self.held.is_empty() => "is not a field of a patient: send the fields in it without it".into(),
+            None if self.is_of_both_names() => {
+                "is not a field of a patient: split it into firstName and lastName".into()
+            }
             Some(field) => format!("is not a field of a patient: did you mean {}?", field.name()).into(),
             None => "is not a field of a patient".into(),
         }
@@ -130,7 +136,14 @@ impl UnknownField {
         if self.held.contains(&field) {
             return Some(format!("is required: take it out of {name}"));
         }
+        if self.is_of_both_names() && matches!(field, Field::FirstName | Field::LastName) {
+            return Some(format!("is required: split {name} into firstName and lastName"));
+        }
         (self.meant == Some(field)).then(|| format!("is required: send {name} under this name"))
+    }
+
+    fn is_of_both_names(&self) -> bool {
+        BOTH_NAMES.contains(&letters(&self.name).as_str())
     }
 }
 
@@ -192,6 +205,12 @@ mod tests {
         let expected = "is required: send \"phone\" under this name";
         assert_eq!(phone.message_of_missing(Field::PhoneNumber).as_deref(), Some(expected));
         assert_eq!(phone.message_of_missing(Field::LastName), None);
+        let name = UnknownField::new("full_name");
+        let expected = "is required: split \"full_name\" into firstName and lastName";
+        assert_eq!(name.message_of_missing(Field::FirstName).as_deref(), Some(expected));
+        assert_eq!(name.message_of_missing(Field::LastName).as_deref(), Some(expected));
+        assert_eq!(name.message_of_missing(Field::PhoneNumber), None);
+        assert_eq!(name.message(), "is not a field of a patient: split it into firstName and lastName");
         let patient = UnknownField::holding("patient", vec![Field::LastName]);
         let expected = "is required: take it out of \"patient\"";
         assert_eq!(patient.message_of_missing(Field::LastName).as_deref(), Some(expected));

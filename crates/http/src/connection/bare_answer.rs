@@ -47,6 +47,8 @@ fn malformed(fault: Fault) -> Problem {
         Fault::Length => Problem::Malformed(
             "The request must state its length once, as Content-Length or Transfer-Encoding: chunked".into(),
         ),
+        Fault::Version => Problem::Malformed("The request must be HTTP/1.1".into()),
+        Fault::Folded => Problem::Malformed("Each header of the request must be on one line".into()),
         Fault::Host => Problem::Malformed("The request must have one Host header".into()),
         Fault::Form => Problem::Malformed("The request is not well-formed HTTP".into()),
     }

@@ -40,6 +40,10 @@ enum Part {
 pub(crate) enum Fault {
     /// It states several lengths, or one that is no number.
     Length,
+    /// It names another version than 1.0 and 1.1.
+    Version,
+    /// A line of its head continues the one before.
+    Folded,
     /// It names no host, or several.
     Host,
     /// Any other.
@@ -56,6 +60,10 @@ struct Head {
     has_begun: bool,
     /// The first line names the version that is spoken here.
     is_http: bool,
+    /// The first line names a version that is not spoken here.
+    is_other_version: bool,
+    /// A line of a header begins with a space.
+    is_folded: bool,
     body_length: u64,
     is_chunked: bool,
     hosts: usize,
@@ -123,7 +131,10 @@ impl Framing {
     pub(crate) fn fault(&self) -> Fault {
         match &self.head {
             Head { lengths: 2.., .. } => Fault::Length,
-            Head { is_http: true, hosts: 0 | 2.., .. } if !self.is_broken() => Fault::Host,
+            _ if self.is_broken() => Fault::Form,
+            Head { is_other_version: true, .. } => Fault::Version,
+            Head { is_folded: true, .. } => Fault::Folded,
+            Head { is_http: true, hosts: 0 | 2.., .. } => Fault::Host,
             _ => Fault::Form,
         }
     }
@@ -178,8 +189,14 @@ impl Head {
         if line.is_empty() {
             return self.has_begun.then(|| self.body());
         }
-        self.is_http |= !self.has_begun && line.ends_with(b" HTTP/1.1");
-        self.has_begun = true;
+        if self.has_begun {
+            self.is_folded |= line.starts_with(b" ") || line.starts_with(b"\t");
+        } else {
+            self.is_http = line.ends_with(b" HTTP/1.1");
+            let version = line.rsplit(|byte| *byte == b' ').next().and_then(|word| word.strip_prefix(b"HTTP/"));
+            self.is_other_version = version.is_some_and(|version| version != b"1.0" && version != b"1.1");
+            self.has_begun = true;
+        }
         if let Some(value) = value(line, b"content-length") {
             let length = value.parse();
             self.lengths += if length.is_ok() { 1 } else { 2 };

@@ -29,7 +29,12 @@ pub(crate) fn key(headers: &HeaderMap, format: &KeyFormat) -> Result<ApiKey, Pro
     let (scheme, rest) = value.split_once(' ').unwrap_or((value, ""));
     let is_bearer = scheme.eq_ignore_ascii_case(SCHEME);
     match value.contains(' ') {
-        true if is_bearer => format.parse(rest.trim_start_matches(' ')).map_err(Problem::MalformedKey),
+        true if is_bearer => match rest.trim_start_matches(' ') {
+            rest if rest.split(' ').next().is_some_and(|word| word.eq_ignore_ascii_case(SCHEME)) => {
+                Err(misplaced(MisplacedKey::SchemeTwice))
+            }
+            key => format.parse(key).map_err(Problem::MalformedKey),
+        },
         true => Err(misplaced(MisplacedKey::OtherScheme)),
         false if is_bearer || value.is_empty() => Err(misplaced(MisplacedKey::Missing)),
         false => Err(misplaced(MisplacedKey::NoScheme)),

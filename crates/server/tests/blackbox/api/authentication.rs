@@ -34,11 +34,14 @@ fn a_request_without_a_key_is_challenged_and_learns_where_a_misplaced_key_belong
     let app = TestApp::start();
     let key = app.key().expose();
     let (bearer, token) = (format!("Bearer {key}"), format!("Token {key}"));
-    let cases: [(&[(&str, &str)], &str); 11] = [
+    let twice = format!("Bearer {bearer}");
+    let cases: [(&[(&str, &str)], &str); 13] = [
         (&[("Authorization", "")], "The key is missing: send "),
         (&[("Authorization", "Bearer")], "The key is missing: send "),
         (&[("Authorization", "bearer ")], "The key is missing: send "),
         (&[("Authorization", "Basic aW50YWtlOmludGFrZQ==")], "The scheme must be Bearer: send "),
+        (&[("Authorization", &twice)], "The scheme is there twice: send "),
+        (&[("Authorization", "Bearer bearer")], "The scheme is there twice: send "),
         (&[("Authorization", &token)], "The scheme must be Bearer: send "),
         (&[("Authorization", key)], "The scheme is missing: send "),
         (&[("Authorization", &bearer), ("Authorization", &bearer)], "Send one Authorization header: "),

@@ -160,6 +160,10 @@ fn a_missing_field_is_recognised_under_another_name() {
         ];
         let expected = expected.map(|(name, message)| (vec![name.to_owned()], message.to_owned()));
         assert_eq!(faults(&response), expected);
+        let body = br#"{"name":"Canary","phoneNumber":"+61491570006","dateOfBirth":"1985-12-10"}"#;
+        let hint = "is required: split \"name\" into firstName and lastName";
+        let expected = ["firstName", "lastName"].map(|name| (vec![name.to_owned()], hint.to_owned()));
+        assert_eq!(faults(&send(&app, path, app.key(), &[], body)), expected);
     }
     assert_eq!(app.patients(), 0);
 }

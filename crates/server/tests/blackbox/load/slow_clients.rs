@@ -127,8 +127,10 @@ fn bytes_that_are_not_http_are_refused_with_a_problem() {
     let chunked = [("Transfer-Encoding", "chunked"), ("Content-Length", "5")];
     let no_host = format!("POST /api/v1/patients HTTP/1.1\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let two_hosts = request("GET", "/", &[("Host", "other.example")], b"");
-    let (length, host, form) = (
+    let (length, version, folded, host, form) = (
         "The request must state its length once, as Content-Length or Transfer-Encoding: chunked",
+        "The request must be HTTP/1.1",
+        "Each header of the request must be on one line",
         "The request must have one Host header",
         "The request is not well-formed HTTP",
     );
@@ -139,7 +141,9 @@ fn bytes_that_are_not_http_are_refused_with_a_problem() {
         (no_host.into_bytes(), host),
         (two_hosts, host),
         (b"\x00\xFF\x13garbage\r\n\r\n".to_vec(), form),
-        (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n".to_vec(), form),
+        (b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n".to_vec(), version),
+        (b"GET / HTTP/1.2\r\nHost: localhost\r\n\r\n".to_vec(), version),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: a\r\n b\r\n\r\n".to_vec(), folded),
         (b"GET / HTTP/1.1\nHost: localhost\n\n".to_vec(), form),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\n\r\n".to_vec(), form),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\n".to_vec(), form),
