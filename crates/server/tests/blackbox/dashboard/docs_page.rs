@@ -371,22 +371,23 @@ fn the_collection_for_postman_checks_and_creates_a_patient_with_nothing_but_a_ke
     let served = get(&app, "/docs/postman.json", &[]);
     assert_eq!((served.status, served.header("content-type")), (200, Some("application/json")));
     let collection = served.json();
-    let [base, key] = [0, 1].map(|index| &collection["variable"][index]);
+    let [base, key, day] = [0, 1, 2].map(|index| &collection["variable"][index]);
     assert_eq!((&base["value"], &key["key"]), (&json!(app.url("/api/v1")), &json!("apiKey")));
     assert_eq!(collection["auth"]["bearer"][0]["value"], "{{apiKey}}");
     let requests = collection["item"].as_array().unwrap();
-    for (item, status) in requests.iter().zip([200, 201]) {
+    for (item, status) in requests.iter().zip([200, 201, 200, 200, 200, 200]) {
         let request = &item["request"];
         let path = request["url"]["raw"].as_str().unwrap().replace("{{baseUrl}}", "/api/v1");
+        let path = path.replace("{{day}}", day["value"].as_str().unwrap());
         let bearer = format!("Bearer {}", app.key().expose());
         let mut headers = vec![("Authorization", bearer.as_str())];
         let own = request["header"].as_array().unwrap();
         headers.extend(own.iter().map(|header| (header["key"].as_str().unwrap(), header["value"].as_str().unwrap())));
-        let body = request["body"]["raw"].as_str().unwrap();
-        let answer = app.service.client().send(&intake_test_support::request("POST", &path, &headers, body.as_bytes()));
+        let (method, body) = (request["method"].as_str().unwrap(), request["body"]["raw"].as_str().unwrap_or_default());
+        let answer = app.service.client().send(&intake_test_support::request(method, &path, &headers, body.as_bytes()));
         assert_eq!(answer.status, status, "{}", answer.text());
     }
-    assert_eq!((requests.len(), app.patients()), (2, 1));
+    assert_eq!((requests.len(), app.patients()), (6, 1));
 }
 
 #[test]
