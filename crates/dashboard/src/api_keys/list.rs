@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{KeyActivity, KeyScope, REPLAYED};
+use intake_domain::{Doubt, KeyActivity, KeyScope, REPLAYED};
 use intake_edge as edge;
 
 use crate::api_keys::LIST;
@@ -58,8 +58,8 @@ pub(crate) async fn page(
     let first_steps = first_steps(&request, &visitor, &found, members.as_ref()).await?;
     let selection = filter.selection(&found);
     let ids: Vec<_> = found.keys.iter().map(|key| key.id).collect();
-    let (since, named) = (first_day(now), [REPLAYED, UNDIALLABLE.name()]);
-    let answers = activity.answers_by_key(visitor.organisation(), &ids, &named, since).await?;
+    let (since, [zero, unusual]) = (first_day(now), UNDIALLABLE.map(Doubt::name));
+    let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED, zero, unusual], since).await?;
     let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
         let answers = answers.get(&key.0.id).map_or(&[][..], Vec::as_slice);
         ListedKey::new(key, answers, since, &visitor.signed_in, now)

@@ -12,8 +12,8 @@ use crate::api_keys::usage::CREATED;
 use crate::page::moment::{Moment, last_day, relative};
 use crate::page::number::grouped;
 
-/// The doubt that the list shows: a patient whom nobody can call.
-pub(crate) const UNDIALLABLE: Doubt = Doubt::ZeroAfterCountryCode;
+/// The doubts that the list counts together: a patient whom nobody can call. No number has both.
+pub(crate) const UNDIALLABLE: [Doubt; 2] = [Doubt::ZeroAfterCountryCode, Doubt::UnusualNumber];
 
 pub(crate) struct ListedKey {
     pub(crate) id: KeyId,
@@ -131,8 +131,10 @@ impl Status {
 }
 
 fn undiallable(quality: &KeyQuality) -> Option<String> {
-    let count = quality.doubts.iter().find(|(doubt, _)| *doubt == UNDIALLABLE)?.1?;
-    Some(format!("{} of {} numbers can't be dialled", grouped(count), grouped(quality.patients)))
+    let counts = quality.doubts.iter().filter(|(doubt, _)| UNDIALLABLE.contains(doubt));
+    let count: u64 = counts.filter_map(|(_, count)| *count).sum();
+    let note = || format!("{} of {} numbers can't be dialled", grouped(count), grouped(quality.patients));
+    (count > 0).then(note)
 }
 
 impl Expires {
