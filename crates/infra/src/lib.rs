@@ -23,7 +23,7 @@ mod vital_thread;
 pub use accounts::{Argon2Hasher, PostgresMembers, PostgresPasskeyStore, RingSignatures};
 pub use audit::{
     AuditFollower, AuditPosition, AuditSelection, AuditStream, FollowError, PostgresAuditLog, accept_restored,
-    record_migrations,
+    record_migrations, record_reader,
 };
 pub use client_tls::client_tls;
 pub use database::{

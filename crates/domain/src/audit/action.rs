@@ -87,6 +87,8 @@ actions! {
     RegisterRestored = "register_restored" in Organisation: "restored the register as of",
     /// An operator migrated the register's schema: the subject names the migrations.
     RegisterMigrated = "register_migrated" in Organisation: "updated the database schema by",
+    /// An operator let a database role read patients: the subject is the role.
+    ReaderGranted = "reader_granted" in Organisation: "granted reading of patients to the database role",
     /// Two-step sign-in became a duty of every member of the organisation, which is the subject.
     SecondFactorRequired = "second_factor_required" in Members: "required two-step sign-in for everyone in",
     /// Two-step sign-in is every member's own decision again.

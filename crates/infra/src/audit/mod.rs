@@ -11,4 +11,4 @@ pub use follower::{AuditFollower, AuditPosition, FollowError};
 pub use log::PostgresAuditLog;
 pub use selection::AuditSelection;
 pub use stream::AuditStream;
-pub use whole_register::{accept_restored, record_migrations};
+pub use whole_register::{accept_restored, record_migrations, record_reader};

@@ -1,11 +1,11 @@
-//! What operators do to the register as a whole: each organisation has an entry about it.
+//! Changes that operators make to the register as a whole: each organisation concerned has an entry about it.
 
 use diesel::connection::Connection;
 use diesel::pg::PgConnection;
-use intake_domain::{Action, AuditContext, timestamp};
+use intake_domain::{Action, AuditContext, OrganisationId, timestamp};
 use time::OffsetDateTime;
 
-use crate::audit::log::record_in_each;
+use crate::audit::log::{record, record_in_each};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::restored::{accept, patiently};
 use crate::database::schema::schema_error::SchemaError;
@@ -14,6 +14,20 @@ use crate::database::schema::schema_error::SchemaError;
 pub fn record_migrations(owner: &DatabaseUrl, applied: &[String], audit: &AuditContext) -> Result<(), SchemaError> {
     let subject = applied.join(", ");
     let record = |connection: &mut PgConnection| record_in_each(connection, Action::RegisterMigrated, &subject, audit);
+    patiently(owner, |connection| connection.transaction(record))
+}
+
+/// Records that a database role is given the patients of an organisation to read; none: of all.
+pub fn record_reader(
+    owner: &DatabaseUrl,
+    role: &str,
+    organisation: Option<OrganisationId>,
+    audit: &AuditContext,
+) -> Result<(), SchemaError> {
+    let record = |connection: &mut PgConnection| match organisation {
+        Some(organisation) => record(connection, *organisation.as_uuid(), Action::ReaderGranted, role, audit),
+        None => record_in_each(connection, Action::ReaderGranted, role, audit),
+    };
     patiently(owner, |connection| connection.transaction(record))
 }
 

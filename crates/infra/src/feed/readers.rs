@@ -124,14 +124,12 @@ impl Reader {
         }
     }
 
-    /// Grants the role what a reader needs, and returns whose patients it reads from now on, as [`Self::organisation`]
-    /// does. What it could read before is replaced. The database must be migrated.
-    pub fn grant(&self, owner: &DatabaseUrl) -> Result<Option<OrganisationId>, SchemaError> {
+    /// Grants the role what a reader needs. What it could read before is replaced. The database must be migrated.
+    pub fn grant(&self, owner: &DatabaseUrl) -> Result<(), SchemaError> {
         self.assert_can_be(owner)?;
         assert_not_newer(owner)?;
         let role = format!("\"{}\"", self.role.replace('"', "\"\""));
-        let reads = self.organisation(owner)?;
-        let organisation = reads.map(|id| *id.as_uuid());
+        let organisation = self.organisation(owner)?.map(|id| *id.as_uuid());
         let granted = connect_alone(owner)?.transaction(|connection| {
             diesel::insert_into(readers::table)
                 .values((readers::role.eq(&self.role), readers::organisation_id.eq(organisation)))
@@ -147,7 +145,7 @@ impl Reader {
             }
             Ok(())
         });
-        granted.map(|()| reads).map_err(failed)
+        granted.map_err(failed)
     }
 }
 

@@ -27,7 +27,7 @@ use intake_infra::grants::{assert_service_role, grant_service_role, missing_for}
 use intake_infra::migrations::{assert_not_newer, pending};
 use intake_infra::readers::{Reader, Scope};
 use intake_infra::spread::{Spread, spread};
-use intake_infra::{make_direct_writes, migrate, record_migrations};
+use intake_infra::{make_direct_writes, migrate, record_migrations, record_reader};
 use serde_json::{Map, Value, json};
 
 use crate::backend::Backend;
@@ -144,12 +144,7 @@ fn bring_up_to_date(
         };
     }
     if let Some(reader) = reader {
-        let (would, whose) = match is_check {
-            true => ("Would let the role", whose(reader.organisation(&backend.owner)?)),
-            false => ("The role", whose(reader.grant(&backend.owner)?)),
-        };
-        let may = if is_check { "read" } else { "may read" };
-        text += &format!(" {would} {} {may} the patients of {whose}, and nothing else.", reader.role);
+        text += &grant_reader(reader, &backend, run, configuration)?;
     }
     if !is_check {
         make_direct_writes(&backend.owner)?;
@@ -163,6 +158,25 @@ fn apply_migrations(backend: &Backend, run: &Run, configuration: &Configuration)
         record_migrations(&backend.owner, &applied, &operator::audit(run, configuration))?;
     }
     Ok(applied)
+}
+
+/// Lets the role read, unless this is a check, and returns what was done. The entry comes first: no role reads without
+/// one.
+fn grant_reader(
+    reader: &Reader,
+    backend: &Backend,
+    run: Option<&Run>,
+    configuration: &Configuration,
+) -> anyhow::Result<String> {
+    let (role, owner) = (&reader.role, &backend.owner);
+    let organisation = reader.organisation(owner)?;
+    let whose = whose(organisation);
+    let Some(run) = run else {
+        return Ok(format!(" Would let the role {role} read the patients of {whose}, and nothing else."));
+    };
+    record_reader(owner, role, organisation, &operator::audit(run, configuration))?;
+    reader.grant(owner)?;
+    Ok(format!(" The role {role} may read the patients of {whose}, and nothing else."))
 }
 
 fn whose(organisation: Option<OrganisationId>) -> String {

@@ -213,6 +213,15 @@ fn the_next_grant_replaces_what_a_reader_may_read() {
     assert_eq!(reader.count("patients_v1"), 0, "nothing was changed");
     assert!(reader.grant(&["--all-organisations"]).contains("the patients of all organisations"));
     assert_eq!(reader.count("patients_v1"), 1);
+    // Both organisations when all are read, else the one that is.
+    let entries = app.database.texts(
+        "SELECT organisation_id || ' ' || subject || ' ' || count(*) FROM audit_entries
+         WHERE action = 'reader_granted' GROUP BY organisation_id, subject",
+    );
+    let expected = |organisation: &str, count: u32| format!("{organisation} {} {count}", reader.name());
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    assert!(entries.contains(&expected(&other, 3)), "{entries:?}");
+    assert!(entries.contains(&expected(&app.clinic.organisation.to_string(), 2)), "{entries:?}");
 }
 
 #[test]
