@@ -3,11 +3,37 @@
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::result::Error;
-use intake_domain::{Actor, AuditContext, Role};
+use intake_domain::{Actor, AdministerError, AuditContext, OrganisationId, Role};
 use uuid::Uuid;
 
+use crate::accounts::PostgresMembers;
+use crate::accounts::confirmation::assert_confirmed;
+use crate::database::connecting::share::Share;
 use crate::diesel_errors::RoleTakenAway;
 use crate::schema::memberships;
+
+impl PostgresMembers {
+    /// Makes a change that only administrators make, who have confirmed who they are, in one transaction.
+    pub(crate) async fn administered(
+        &self,
+        organisation: OrganisationId,
+        audit: &AuditContext,
+        change: impl Fn(&mut PgConnection, &AuditContext) -> QueryResult<Result<(), AdministerError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<(), AdministerError> {
+        let (id, audit) = (*organisation.as_uuid(), audit.clone());
+        let done = self.0.transaction(Share::Of(id), move |connection| {
+            assert_confirmed(connection, &audit)?;
+            if !may_administer(connection, id, &audit)? {
+                return Ok(Err(AdministerError::NotAdministrator));
+            }
+            change(connection, &audit)
+        });
+        done.await?
+    }
+}
 
 /// Returns whether the actor may do this: an operator, or a member who is an administrator and stays one until the end
 /// of this transaction.

@@ -5,10 +5,7 @@ use diesel::prelude::*;
 use intake_domain::{Action, AdministerError, AuditContext, KeyAge, KeyAgeStore, OrganisationId};
 
 use crate::accounts::PostgresMembers;
-use crate::accounts::confirmation::assert_confirmed;
-use crate::accounts::permission::may_administer;
 use crate::audit::log::record;
-use crate::database::connecting::share::Share;
 use crate::organisations::{age_of, copy_state};
 use crate::schema::organisations;
 
@@ -20,12 +17,8 @@ impl KeyAgeStore for PostgresMembers {
         age: Option<KeyAge>,
         audit: &AuditContext,
     ) -> Result<(), AdministerError> {
-        let (id, audit) = (*organisation.as_uuid(), audit.clone());
-        let done = self.0.transaction(Share::Of(id), move |connection| {
-            assert_confirmed(connection, &audit)?;
-            if !may_administer(connection, id, &audit)? {
-                return Ok(Err(AdministerError::NotAdministrator));
-            }
+        let id = *organisation.as_uuid();
+        let done = self.administered(organisation, audit, move |connection, audit| {
             // A key that is made at this moment holds the row, or waits for it and keeps to the new limit.
             let row = organisations::table.find(id).select((organisations::name, organisations::key_days_max));
             let (name, old) = row.for_no_key_update().first::<(String, Option<i32>)>(connection)?;
@@ -39,8 +32,8 @@ impl KeyAgeStore for PostgresMembers {
             copy_state(connection, id)?;
             let words = |age: Option<KeyAge>| age.map_or("no limit".to_owned(), |age| age.to_string());
             let subject = format!("{name}: {} → {}", words(age_of(old)), words(age));
-            record(connection, id, Action::KeyAgeLimited, &subject, &audit).map(Ok)
+            record(connection, id, Action::KeyAgeLimited, &subject, audit).map(Ok)
         });
-        done.await?
+        done.await
     }
 }

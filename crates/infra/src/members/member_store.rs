@@ -12,7 +12,6 @@ use uuid::Uuid;
 
 use crate::accounts::PostgresMembers;
 use crate::accounts::confirmation::{StoredProofs, assert_confirmed, lock_member};
-use crate::accounts::permission::may_administer;
 use crate::accounts::row::{AccountRow, ListedMember, MemberRow, has_second_factor as has_factor, is_address_proved};
 use crate::accounts::session_row::end_all_in;
 use crate::audit::log::record;
@@ -157,21 +156,17 @@ impl MemberStore for PostgresMembers {
         member: MemberId,
         audit: &AuditContext,
     ) -> Result<(), AdministerError> {
-        let (organisation, member, audit) = (*organisation.as_uuid(), *member.as_uuid(), audit.clone());
-        let done = self.0.transaction(Share::Of(organisation), move |connection| {
-            assert_confirmed(connection, &audit)?;
-            if !may_administer(connection, organisation, &audit)? {
-                return Ok(Err(AdministerError::NotAdministrator));
-            }
+        let (id, member) = (*organisation.as_uuid(), *member.as_uuid());
+        let done = self.administered(organisation, audit, move |connection, audit| {
             lock_member(connection, member)?;
-            let own = memberships::table.find((organisation, member)).inner_join(members::table);
+            let own = memberships::table.find((id, member)).inner_join(members::table);
             let Some(email) = own.select(members::email).first::<String>(connection).optional()? else {
                 return Ok(Err(AdministerError::NoSuchMember));
             };
-            end_all_in(connection, member, organisation)?;
-            record(connection, organisation, Action::SessionsEnded, &email, &audit).map(Ok)
+            end_all_in(connection, member, id)?;
+            record(connection, id, Action::SessionsEnded, &email, audit).map(Ok)
         });
-        done.await?
+        done.await
     }
 
     async fn require_second_factor(
@@ -180,17 +175,12 @@ impl MemberStore for PostgresMembers {
         is_required: bool,
         audit: &AuditContext,
     ) -> Result<(), AdministerError> {
-        let (organisation, audit) = (*organisation.as_uuid(), audit.clone());
-        let done = self.0.transaction(Share::Of(organisation), move |connection| {
-            assert_confirmed(connection, &audit)?;
-            if !may_administer(connection, organisation, &audit)? {
-                return Ok(Err(AdministerError::NotAdministrator));
-            }
-            if is_required && !has_second_factor(connection, &audit)? {
+        let id = *organisation.as_uuid();
+        let done = self.administered(organisation, audit, move |connection, audit| {
+            if is_required && !has_second_factor(connection, audit)? {
                 return Ok(Err(AdministerError::OwnSecondFactorMissing));
             }
-            let other_way =
-                organisations::table.find(organisation).filter(organisations::second_factor_required.ne(is_required));
+            let other_way = organisations::table.find(id).filter(organisations::second_factor_required.ne(is_required));
             let name = diesel::update(other_way)
                 .set(organisations::second_factor_required.eq(is_required))
                 .returning(organisations::name)
@@ -199,11 +189,11 @@ impl MemberStore for PostgresMembers {
             // None: it is so already.
             if let Some(name) = name {
                 let action = if is_required { Action::SecondFactorRequired } else { Action::SecondFactorOptional };
-                record(connection, organisation, action, &name, &audit)?;
+                record(connection, id, action, &name, audit)?;
             }
             Ok(Ok(()))
         });
-        done.await?
+        done.await
     }
 }
 

@@ -5,8 +5,6 @@ use diesel::prelude::*;
 use intake_domain::{AdministerError, AuditContext, MemberId, OrganisationId, StoreError, Zone, ZoneStore};
 
 use crate::accounts::PostgresMembers;
-use crate::accounts::confirmation::assert_confirmed;
-use crate::accounts::permission::may_administer;
 use crate::database::connecting::share::Share;
 use crate::organisations::{OrganisationRow, put_zone, zone_of};
 use crate::schema::{memberships, organisations};
@@ -19,18 +17,13 @@ impl ZoneStore for PostgresMembers {
         zone: Zone,
         audit: &AuditContext,
     ) -> Result<(), AdministerError> {
-        let (id, audit) = (*organisation.as_uuid(), audit.clone());
-        let done = self.0.transaction(Share::Of(id), move |connection| {
-            assert_confirmed(connection, &audit)?;
-            if !may_administer(connection, id, &audit)? {
-                return Ok(Err(AdministerError::NotAdministrator));
-            }
-            let row = organisations::table.find(id).select(OrganisationRow::as_select());
+        let done = self.administered(organisation, audit, move |connection, audit| {
+            let row = organisations::table.find(*organisation.as_uuid()).select(OrganisationRow::as_select());
             let found = row.for_no_key_update().first(connection)?.into();
-            put_zone(connection, &found, zone, &audit)?;
+            put_zone(connection, &found, zone, audit)?;
             Ok(Ok(()))
         });
-        done.await?
+        done.await
     }
 
     async fn zone_of(&self, person: MemberId) -> Result<Zone, StoreError> {
