@@ -65,14 +65,14 @@ pub(crate) async fn channels(
     by_key.sort_by_key(|(_, days)| Reverse(total(days)));
     let sum = merged(by_key.iter().map(|(_, days)| days));
     let weeks = weeks(since);
-    let mut rows = vec![Channel::new("All keys".to_owned(), &sum, &sum, since)];
+    let mut rows = vec![Channel::new("All keys".to_owned(), &sum, &sum, &weeks, since)];
     for (key, days) in by_key.iter().take(ROWS_MAX) {
         let (link, hint) = (Some(format!("/settings/api-keys/{}", key.id)), format!("…{}", key.hint));
-        rows.push(Channel { link, hint, ..Channel::new(key.name.clone(), days, &sum, since) });
+        rows.push(Channel { link, hint, ..Channel::new(key.name.clone(), days, &sum, &weeks, since) });
     }
     if let Some(others @ [_, ..]) = by_key.get(ROWS_MAX..) {
         let days = merged(others.iter().map(|(_, days)| days));
-        rows.push(Channel::new(counted(others.len(), "other key"), &days, &sum, since));
+        rows.push(Channel::new(counted(others.len(), "other key"), &days, &sum, &weeks, since));
     }
     let weeks = weeks.into_iter().map(without_year).collect();
     let rows = if sum.is_empty() { Vec::new() } else { rows };
@@ -113,7 +113,7 @@ fn monday(day: Date) -> Date {
 }
 
 impl Channel {
-    fn new(name: String, days: &ByDay, all: &ByDay, since: Date) -> Self {
+    fn new(name: String, days: &ByDay, all: &ByDay, weeks: &[Date], since: Date) -> Self {
         let count = |(day, count): (&Date, &u64)| AnswerCount { day: *day, code: CREATED, field: None, count: *count };
         let bars = Sparkline::new(&days.iter().map(count).collect::<Vec<_>>(), since).accepted;
         let of_week =
@@ -124,7 +124,7 @@ impl Channel {
             link: None,
             hint: String::new(),
             bars,
-            weeks: weeks(since).into_iter().map(|week| (without_year(week), grouped(of_week(week)))).collect(),
+            weeks: weeks.iter().map(|week| (without_year(*week), grouped(of_week(*week)))).collect(),
             total: grouped(total(days)),
             share: if share == 0 { "under 1%".to_owned() } else { format!("{share}%") },
         }
@@ -158,7 +158,7 @@ mod tests {
             answer(date!(2025 - 12 - 03), Some(REPLAYED), 4),
         ];
         let days = by_day(&answers);
-        let shown = Channel::new("Desk".to_owned(), &days, &merged([&days, &days].into_iter()), SINCE);
+        let shown = Channel::new("Desk".to_owned(), &days, &merged([&days, &days].into_iter()), &weeks(SINCE), SINCE);
         let patients: Vec<_> = shown.weeks.iter().map(|(_, patients)| patients.as_str()).collect();
         assert_eq!(patients, ["1,002", "4", "0", "0", "0"]);
         assert_eq!((shown.total.as_str(), shown.share.as_str()), ("1,006", "50%"));
@@ -169,6 +169,6 @@ mod tests {
     fn a_small_share_is_not_nothing() {
         let few = by_day(&[answer(SINCE, None, 1)]);
         let all = by_day(&[answer(SINCE, None, 1_000)]);
-        assert_eq!(Channel::new("Desk".to_owned(), &few, &all, SINCE).share, "under 1%");
+        assert_eq!(Channel::new("Desk".to_owned(), &few, &all, &weeks(SINCE), SINCE).share, "under 1%");
     }
 }
