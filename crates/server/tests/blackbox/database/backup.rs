@@ -1,7 +1,7 @@
 //! `intake backup`: what a restore needs, complete or not there, and tried. Patients come back by the printed command.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::complaint;
+use crate::database::embedded_database::NOBODY;
 use crate::database::replication::{administer, restart};
 use crate::database::restoring::{PostgresServer, command, create, json_of, production, run, with_program};
 use crate::fixtures::demo_key;
@@ -175,6 +176,63 @@ fn starting(postgres: &PostgresServer, folder: &Path) -> PathBuf {
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
+}
+
+/// As an operator does, as root and as the account of the timer.
+#[test]
+fn backups_of_root_and_of_another_account_are_tried_and_deleted_by_either() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let postgres = PostgresServer::start();
+    let urls = prepare(&postgres.server, "intake").unwrap();
+    let there = open_folder();
+    // Other accounts may not enter the folder of the build.
+    let program = there.path().join("intake");
+    fs::copy(PROGRAM, &program).unwrap();
+    let database = &urls.owner;
+    let builder = |account: u32| {
+        let builder =
+            ServiceBuilder::in_folder(program.to_str().unwrap(), there.path()).database_urls(database, database);
+        builder.account(account)
+    };
+    let run = |account: u32, arguments: &[&str]| {
+        let output = arguments.iter().fold(builder(account), |all, one| all.argument(one)).run();
+        (output.status.success(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    // Another account that can reach the socket.
+    let server = fs::metadata(postgres.data()).unwrap().uid();
+    for (owner, user) in [("root", 0), ("another", server)] {
+        let folder = there.path().join(owner);
+        DirBuilder::new().mode(0o700).create(&folder).unwrap();
+        chown(&folder, Some(user), Some(user)).unwrap();
+        let folder = folder.to_str().unwrap();
+        // The second of them replaces root's.
+        for account in [0, user] {
+            let (is_made, said) = run(account, &["backup", folder, "--keep", "1"]);
+            assert!(is_made, "{owner}, {account}: {said}");
+            let (is_good, said) = run(user, &["backup", folder, "--check"]);
+            assert!(is_good && said.contains("Restored after "), "{owner}, {account}: {said}");
+        }
+        assert_eq!(names(Path::new(folder)).len(), 1);
+    }
+
+    let root = there.path().join("root");
+    for folder in [root.clone(), root.join("new")] {
+        let (is_made, said) = run(NOBODY, &["backup", folder.to_str().unwrap()]);
+        assert!(!is_made && said.contains("run the command as root or as the account that owns it"), "{said}");
+    }
+    let none = there.path().join("none");
+    assert!(run(0, &["backup", none.to_str().unwrap(), "--check"]).1.contains("there is no complete backup"));
+    assert!(!none.exists());
+    let data = there.path().join("data");
+    fs::create_dir(&data).unwrap();
+    DirBuilder::new().mode(0o700).create(data.join("postgres")).unwrap();
+    let embedded = ServiceBuilder::in_folder(program.to_str().unwrap(), &data).account(NOBODY);
+    let refused =
+        ["backup", there.path().join("no").to_str().unwrap()].iter().fold(embedded, |all, one| all.argument(one));
+    let said = complaint(refused);
+    assert!(said.contains("run the command as root or as the account of the service"), "{said}");
 }
 
 #[test]

@@ -285,7 +285,7 @@ fn a_command_that_finds_no_database_makes_none_and_says_where_it_looked() {
 }
 
 /// An account without rights.
-const NOBODY: u32 = 65_534;
+pub(super) const NOBODY: u32 = 65_534;
 
 /// The account under which a process runs.
 fn account_of(process: u32) -> u32 {
