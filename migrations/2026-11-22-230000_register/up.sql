@@ -148,16 +148,19 @@ END $$;
 
 REVOKE ALL ON FUNCTION end_replaced_key_by FROM public;
 
--- The number of answers by key, UTC day and status. Rows with an empty field count answers; rows with a field count
--- the answers that named this field.
+-- The number of answers by key, day and status. Rows with an empty field count answers; rows with a field count the
+-- answers that named this field.
 CREATE TABLE key_answers (
     organisation_id uuid NOT NULL,
     key_id uuid NOT NULL,
+    -- In UTC.
     day date NOT NULL,
+    -- In the time zone that the organisation had when the answers were counted.
+    local_day date NOT NULL,
     status integer NOT NULL,
     field text NOT NULL,
     count bigint NOT NULL,
-    PRIMARY KEY (organisation_id, key_id, day, status, field)
+    PRIMARY KEY (organisation_id, key_id, day, local_day, status, field)
 );
 
 -- The latest refused requests of each key, without anything from their bodies. Clients choose request ids, so an id

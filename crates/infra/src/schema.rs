@@ -243,10 +243,11 @@ diesel::table! {
 }
 
 diesel::table! {
-    key_answers (organisation_id, key_id, day, status, field) {
+    key_answers (organisation_id, key_id, day, local_day, status, field) {
         organisation_id -> Uuid,
         key_id -> Uuid,
         day -> Date,
+        local_day -> Date,
         status -> Integer,
         field -> Text,
         count -> BigInt,

@@ -130,7 +130,7 @@ fn divided(part: &Part) -> impl Iterator<Item = Removal> {
         over("last_used_at", CLIENT_LIFE)
     );
     let batches = [
-        ("DELETE FROM", "key_answers", "", "organisation_id, key_id, day, status, field", answers_over),
+        ("DELETE FROM", "key_answers", "", "organisation_id, key_id, day, local_day, status, field", answers_over),
         ("DELETE FROM", "key_refusals", "", "organisation_id, key_id, at, request_id", over("at", ANSWERS_KEPT)),
         ("DELETE FROM", "feed_marks", "", "organisation_id, id", marks_over),
         ("UPDATE", "key_uses", "SET last_address = NULL, last_program = NULL", "organisation_id, key_id", clients_over),
@@ -171,7 +171,7 @@ mod tests {
             SELECT id, 'over', now() - interval '1 minute', false, true FROM members;
         INSERT INTO familiar_networks SELECT id, n::text, now() - n * interval '50 days'
             FROM members, generate_series(0, 9) AS n;
-        INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, 201, '', 1
+        INSERT INTO key_answers SELECT gen_random_uuid(), gen_random_uuid(), now()::date - n, now()::date - n, 201, '', 1
             FROM generate_series(0, 99) AS n;
         INSERT INTO key_uses SELECT gen_random_uuid(), gen_random_uuid(), now() - n * interval '50 days', NULL, '::1', 'curl'
             FROM generate_series(0, 9) AS n;

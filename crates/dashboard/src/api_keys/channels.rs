@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{AnswerCount, KeyActivity, KeyQuality, REPLAYED, list_keys};
+use intake_domain::{AnswerCount, KeyActivity, KeyQuality, REPLAYED, first_kept_day, list_keys};
 use intake_edge as edge;
 use time::{Date, Duration};
 
 use crate::api_keys::sparkline::Sparkline;
-use crate::api_keys::usage::{CREATED, first_day};
+use crate::api_keys::usage::CREATED;
 use crate::page::day::without_year;
 use crate::page::error::PageError;
 use crate::page::number::{counted, grouped};
@@ -56,7 +56,7 @@ pub(crate) async fn channels(
     keys: Part<dyn Keys>,
     activity: Part<dyn KeyActivity>,
 ) -> Result<HttpResponse, PageError> {
-    let since = first_day(edge::now());
+    let since = first_kept_day(visitor.zone(), edge::now());
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let ids: Vec<_> = all.iter().map(|key| key.id).collect();
     let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED], since).await?;

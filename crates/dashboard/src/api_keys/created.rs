@@ -84,7 +84,8 @@ pub(crate) async fn first_use(
     activity: Part<dyn KeyActivity>,
 ) -> Result<HttpResponse, PageError> {
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
-    let answers = activity.answers(visitor.organisation(), key.id, key.created_at.date()).await?;
+    let since = visitor.zone().day(key.created_at);
+    let answers = activity.answers(visitor.organisation(), key.id, since).await?;
     let (outcome, text) = match FirstAnswer::best(&answers) {
         Some(FirstAnswer::Created) => ("accepted", "First request received. It created a patient.".to_owned()),
         Some(FirstAnswer::Checked) => {

@@ -73,7 +73,7 @@ impl KeyFacts {
     pub(crate) async fn new(own: &OwnKey) -> Result<Self, PageError> {
         let OwnKey { visitor, key, .. } = own;
         let (activity, now) = (visitor.shared::<dyn KeyActivity>()?, edge::now());
-        let since = now.date() - Duration::days(DAYS - 1);
+        let since = visitor.zone().day(now) - Duration::days(DAYS - 1);
         let answers = activity.answers(visitor.organisation(), key.id, since).await?;
         let requests = answers.iter().filter(|answer| answer.field.is_none()).map(|answer| answer.count).sum();
         Ok(Self {

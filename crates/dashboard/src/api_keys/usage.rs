@@ -8,9 +8,10 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
     ANSWERS_KEPT, AnswerCode, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor,
+    first_kept_day,
 };
 use intake_edge as edge;
-use time::{Date, Duration, OffsetDateTime};
+use time::{Date, Duration};
 
 use crate::api_keys::key_row::KeyRow;
 use crate::api_keys::refusals::RefusalRow;
@@ -66,19 +67,19 @@ struct Successor {
 
 /// A bar of the chart: refused requests on top of accepted ones.
 pub(crate) struct Day {
-    x: usize,
+    pub(crate) x: usize,
     day: Date,
     pub(crate) accepted: u64,
     pub(crate) refused: u64,
-    accepted_height: u64,
-    refused_height: u64,
-    accepted_y: u64,
-    refused_y: u64,
+    pub(crate) accepted_height: u64,
+    pub(crate) refused_height: u64,
+    pub(crate) accepted_y: u64,
+    pub(crate) refused_y: u64,
 }
 
 impl Day {
     /// The day in the language of the page.
-    fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         in_words(self.day)
     }
 }
@@ -96,7 +97,7 @@ pub(crate) async fn page(
     format: Part<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
-    let since = first_day(now);
+    let since = first_kept_day(visitor.zone(), now);
     let answers = activity.answers(visitor.organisation(), key.id, since).await?;
     let refusals = activity.refusals(visitor.organisation(), key.id).await?;
     let total = |accepted: bool| {
@@ -147,15 +148,13 @@ pub(crate) fn is_accepted(AnswerCode(status): AnswerCode) -> bool {
     (200..300).contains(&status)
 }
 
-pub(crate) fn first_day(now: OffsetDateTime) -> Date {
-    now.date() - Duration::days(DAYS - 1)
-}
-
 /// A bar for each day, and how many requests the full height stands for.
 pub(crate) fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
+    let today = since + Duration::days(DAYS - 1);
     let mut counts: BTreeMap<Date, (u64, u64)> = (0..DAYS).map(|day| (since + Duration::days(day), (0, 0))).collect();
     for answer in answers.iter().filter(|answer| answer.field.is_none()) {
-        let (accepted, refused) = counts.entry(answer.day).or_default();
+        // Counted in an earlier zone of the organisation, it may be of a day that has not begun in this one.
+        let (accepted, refused) = counts.entry(answer.day.min(today)).or_default();
         *(if is_accepted(answer.code) { accepted } else { refused }) += answer.count;
     }
     let busiest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0);
@@ -229,6 +228,13 @@ mod tests {
         assert_eq!((bars[29].accepted_height, bars[29].refused_height, bars[29].refused_y), (90, 10, 0));
         assert_eq!((bars[0].accepted_height, bars[0].accepted_y), (1, 99), "one request is seen");
         assert_eq!((bars[1].accepted_height, bars[1].refused_height), (0, 0));
+    }
+
+    #[test]
+    fn a_request_of_a_day_that_has_not_begun_is_one_of_today() {
+        let day = date!(2025 - 12 - 03);
+        let (bars, _) = days(&[answer(day + Duration::DAY, 201, None, 1)], day - Duration::days(29));
+        assert_eq!((bars.len(), bars[29].day, bars[29].accepted), (30, day, 1));
     }
 
     #[test]

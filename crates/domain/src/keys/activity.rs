@@ -36,8 +36,8 @@ pub trait KeyActivity: Send + Sync {
     /// Time at which a key expires, as far as it is known without a look into the store: to within about a minute.
     fn known_end(&self, key: &KeyDigest) -> Option<OffsetDateTime>;
 
-    /// Returns how a key's requests were answered since that day, the oldest day first. Empty for another
-    /// organisation's key.
+    /// Returns how a key's requests were answered since that day of the organisation, the oldest day first. Empty for
+    /// another organisation's key.
     async fn answers(
         &self,
         organisation: OrganisationId,

@@ -26,7 +26,7 @@ pub(crate) mod unusual;
 pub use activity::KeyActivity;
 pub use allowed_networks::{AllowedNetworks, AllowedNetworksError};
 pub use allowed_networks_store::AllowedNetworksStore;
-pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer, REPLAYED};
+pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer, REPLAYED, first_kept_day};
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPlace, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use check::{Caller, CheckedFor, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};

@@ -1,10 +1,10 @@
 //! Use cases of a key that asks about itself. Each checks the key as a create does. A question counts as a use of the
 //! key, so the organisation sees it.
 
-use time::Date;
+use time::OffsetDateTime;
 
 use crate::keys::activity::KeyActivity;
-use crate::keys::answer::AnswerCode;
+use crate::keys::answer::{AnswerCode, first_kept_day};
 use crate::keys::check::{Caller, CheckedFor, KeyCheck, KeyHolder, KeyRefusal};
 use crate::keys::refusal::Refusal;
 use crate::own_key::day::{CreatedInPart, DayPart};
@@ -32,8 +32,7 @@ pub async fn describe_key(
     caller: &Caller,
 ) -> Result<OwnKey, AskKeyError> {
     let holder = holder(register, caller).await?;
-    // A restore may have lost it since it was checked.
-    keys.own_key(holder).await?.ok_or(AskKeyError::KeyRefused(KeyRefusal::Unknown))
+    stored(keys, holder).await
 }
 
 /// Returns the last refusals of the key's requests, the newest first.
@@ -57,17 +56,25 @@ pub async fn count_created(
     Ok(keys.created(holder, part).await?)
 }
 
-/// Returns the quality of the patients that the key created since this day. `created` is the code of their answers.
+/// Returns the quality of the patients that the key created in the days that are kept, those of its organisation.
+/// `created` is the code of their answers.
 pub async fn assess_quality(
     register: &dyn PatientRegister,
+    keys: &dyn OwnKeyStore,
     activity: &dyn KeyActivity,
     caller: &Caller,
     created: AnswerCode,
-    since: Date,
+    now: OffsetDateTime,
 ) -> Result<KeyQuality, AskKeyError> {
     let holder = holder(register, caller).await?;
+    let since = first_kept_day(stored(keys, holder).await?.zone, now);
     let answers = activity.answers(holder.organisation_id, holder.key_id, since).await?;
     Ok(KeyQuality::new(&answers, created))
+}
+
+async fn stored(keys: &dyn OwnKeyStore, holder: KeyHolder) -> Result<OwnKey, AskKeyError> {
+    // A restore may have lost it since it was checked.
+    keys.own_key(holder).await?.ok_or(AskKeyError::KeyRefused(KeyRefusal::Unknown))
 }
 
 async fn holder(register: &dyn PatientRegister, caller: &Caller) -> Result<KeyHolder, AskKeyError> {

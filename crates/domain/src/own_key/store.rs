@@ -8,6 +8,7 @@ use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::check::KeyHolder;
 use crate::own_key::day::{CreatedInPart, DayPart};
 use crate::store_error::StoreError;
+use crate::zone::Zone;
 
 /// A key, as its holder may see it: nothing of the members, their notes, or other keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct OwnKey {
     pub organisation_id: OrganisationId,
     /// The organisation's name.
     pub organisation_name: String,
+    /// The zone of the organisation's days.
+    pub zone: Zone,
     /// Time at which it was made.
     pub created_at: OffsetDateTime,
     /// Time at which it expires; none: never.

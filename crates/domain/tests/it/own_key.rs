@@ -5,6 +5,7 @@ use intake_domain::{
     KeyCheck, KeyFormat, KeyHolder, KeyId, KeyRefusal, MockKeyActivity, MockOwnKeyStore, MockPatientRegister, OwnKey,
     REPLAYED, StoreError, assess_quality, count_created, describe_key, list_refusals,
 };
+use time::macros::{date, datetime};
 
 use crate::fixtures::{NOW, organisation, run};
 
@@ -17,6 +18,27 @@ fn holder() -> KeyHolder {
     KeyHolder { key_id: KeyId::new(NOW, [1; 10]), organisation_id: organisation() }
 }
 
+fn stored() -> OwnKey {
+    OwnKey {
+        id: holder().key_id,
+        name: "Front desk".to_owned(),
+        hint: "abcd".to_owned(),
+        organisation_id: organisation(),
+        organisation_name: "Clinic".to_owned(),
+        zone: "Australia/Sydney".parse().unwrap(),
+        created_at: NOW,
+        expires_at: None,
+        allowed_networks: AllowedNetworks::default(),
+    }
+}
+
+/// A store that is asked for the key once.
+fn own_key() -> MockOwnKeyStore {
+    let mut keys = MockOwnKeyStore::new();
+    keys.expect_own_key().times(1).withf(|asked| *asked == holder()).return_once(|_| Ok(Some(stored())));
+    keys
+}
+
 fn register(check: KeyCheck) -> MockPatientRegister {
     let mut register = MockPatientRegister::new();
     register.expect_check_key().times(1).withf(|asked, _| *asked == caller()).return_once(move |_, _| Ok(check));
@@ -25,20 +47,8 @@ fn register(check: KeyCheck) -> MockPatientRegister {
 
 #[test]
 fn a_key_learns_what_is_stored_of_itself() {
-    let stored = OwnKey {
-        id: holder().key_id,
-        name: "Front desk".to_owned(),
-        hint: "abcd".to_owned(),
-        organisation_id: organisation(),
-        organisation_name: "Clinic".to_owned(),
-        created_at: NOW,
-        expires_at: None,
-        allowed_networks: AllowedNetworks::default(),
-    };
-    let (mut keys, found) = (MockOwnKeyStore::new(), stored.clone());
-    keys.expect_own_key().times(1).withf(|asked| *asked == holder()).return_once(move |_| Ok(Some(found)));
-    let described = run(describe_key(&register(KeyCheck::Active(holder())), &keys, &caller()));
-    assert_eq!(described.unwrap(), stored);
+    let described = run(describe_key(&register(KeyCheck::Active(holder())), &own_key(), &caller()));
+    assert_eq!(described.unwrap(), stored());
 }
 
 #[test]
@@ -52,8 +62,8 @@ fn a_refused_key_learns_nothing_and_no_store_is_asked() {
         assert!(matches!(counted, Err(AskKeyError::KeyRefused(found)) if found == refusal), "{counted:?}");
         let listed = run(list_refusals(&register(refused), &MockKeyActivity::new(), &caller()));
         assert!(matches!(listed, Err(AskKeyError::KeyRefused(found)) if found == refusal), "{listed:?}");
-        let (activity, created) = (MockKeyActivity::new(), AnswerCode(201));
-        let assessed = run(assess_quality(&register(refused), &activity, &caller(), created, NOW.date()));
+        let (keys, activity, created) = (MockOwnKeyStore::new(), MockKeyActivity::new(), AnswerCode(201));
+        let assessed = run(assess_quality(&register(refused), &keys, &activity, &caller(), created, NOW));
         assert!(matches!(assessed, Err(AskKeyError::KeyRefused(found)) if found == refusal), "{assessed:?}");
     }
 }
@@ -103,9 +113,11 @@ fn quality_counts_patients_once_and_no_small_numbers() {
         answer(422, None, 7),
         answer(422, Some("state"), 7),
     ];
-    activity.expect_answers().times(1).return_once(|_, _, _| Ok(answers));
+    let (now, first) = (datetime!(2026-03-01 23:30 UTC), date!(2026 - 02 - 01));
+    let is_own = move |_: &_, key: &_, since: &_| (*key, *since) == (holder().key_id, first);
+    activity.expect_answers().times(1).withf(is_own).return_once(|_, _, _| Ok(answers));
     let register = register(KeyCheck::Active(holder()));
-    let quality = run(assess_quality(&register, &activity, &caller(), AnswerCode(201), NOW.date())).unwrap();
+    let quality = run(assess_quality(&register, &own_key(), &activity, &caller(), AnswerCode(201), now)).unwrap();
     assert_eq!(quality.patients, 12);
     assert_eq!(quality.doubts, [(Doubt::Postcode, Some(5)), (Doubt::State, None)]);
 }

@@ -8,12 +8,11 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{
-    ANSWERS_KEPT, AnswerCode, Caller, KeyActivity, KeyFormat, OwnKeyStore, PatientRegister, Refusal, assess_quality,
-    count_created, describe_key, list_refusals,
+    AnswerCode, Caller, KeyActivity, KeyFormat, OwnKeyStore, PatientRegister, Refusal, assess_quality, count_created,
+    describe_key, list_refusals,
 };
 use intake_edge as edge;
 use serde::Serialize;
-use time::Duration;
 
 use crate::own_key::data::{DayData, KeyData, QualityData, RefusalData};
 use crate::own_key::part::part;
@@ -88,12 +87,13 @@ pub(crate) async fn quality(
     request: HttpRequest,
     payload: Payload,
     parts: Parts,
+    keys: Data<dyn OwnKeyStore>,
     activity: Data<dyn KeyActivity>,
 ) -> HttpResponse {
-    let since = edge::now().date() - (ANSWERS_KEPT - Duration::DAY);
     answer(&request, payload, &parts, async |register, caller| {
         let created = AnswerCode(StatusCode::CREATED.as_u16());
-        respond(QualityData::from(assess_quality(register, activity.as_ref(), caller, created, since).await?))
+        let (keys, activity) = (keys.as_ref(), activity.as_ref());
+        respond(QualityData::from(assess_quality(register, keys, activity, caller, created, edge::now()).await?))
     })
     .await
 }

@@ -10,6 +10,7 @@ use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
 use crate::keys::ids;
 use crate::keys::network_sql::{Stored, read};
+use crate::organisations::zone_of;
 use crate::schema::{api_keys, organisations};
 
 /// The port [`OwnKeyStore`] over PostgreSQL.
@@ -28,15 +29,17 @@ impl OwnKeyStore for PostgresOwnKeyStore {
     async fn own_key(&self, holder: KeyHolder) -> Result<Option<OwnKey>, StoreError> {
         let found = self.0.run(Share::Of(*holder.organisation_id.as_uuid()), move |connection| {
             let row = api_keys::table.find(ids(&holder)).select(Row::as_select()).first(connection).optional()?;
-            let organisation = organisations::table.find(holder.organisation_id.as_uuid()).select(organisations::name);
-            Ok(row.zip(organisation.first::<String>(connection).optional()?))
+            let organisation = organisations::table.find(holder.organisation_id.as_uuid());
+            let organisation = organisation.select((organisations::name, organisations::time_zone));
+            Ok(row.zip(organisation.first::<(String, String)>(connection).optional()?))
         });
-        Ok(found.await?.map(|(row, organisation_name)| OwnKey {
+        Ok(found.await?.map(|(row, (organisation_name, zone))| OwnKey {
             id: holder.key_id,
             name: row.name,
             hint: row.hint,
             organisation_id: holder.organisation_id,
             organisation_name,
+            zone: zone_of(&zone),
             created_at: row.created_at,
             expires_at: row.expires_at,
             allowed_networks: read(row.allowed_networks),

@@ -55,8 +55,8 @@ impl Receiver {
 fn create(app: &Integration, names: &[&str]) -> Vec<Value> {
     let create = |name: &&str| {
         let mut patient = patient();
-        patient["firstName"] = json!(name);
-        app.create(&patient.to_string()).json()["data"].clone()
+        patient.as_object_mut().unwrap().insert("firstName".to_owned(), json!(name));
+        app.create(&patient.to_string()).json().get("data").cloned().unwrap()
     };
     names.iter().map(create).collect()
 }

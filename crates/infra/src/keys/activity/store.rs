@@ -69,9 +69,9 @@ impl KeyActivity for PostgresKeyActivity {
         let found = self.database.run(Share::Of(organisation), move |connection| {
             let of_key = key_answers::table
                 .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq(key)))
-                .filter(key_answers::day.ge(since))
-                .order((key_answers::day, key_answers::status, key_answers::field));
-            let columns = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
+                .filter(key_answers::local_day.ge(since))
+                .order((key_answers::local_day, key_answers::status, key_answers::field));
+            let columns = (key_answers::local_day, key_answers::status, key_answers::field, key_answers::count);
             of_key.select(columns).load::<(Date, i32, String, i64)>(connection)
         });
         Ok(found.await?.into_iter().map(|(day, status, field, count)| answer(day, status, field, count)).collect())
@@ -90,8 +90,8 @@ impl KeyActivity for PostgresKeyActivity {
         let found = self.database.run(Share::Of(organisation), move |connection| {
             let of_keys = key_answers::table
                 .filter(key_answers::organisation_id.eq(organisation).and(key_answers::key_id.eq_any(&keys)))
-                .filter(key_answers::day.ge(since).and(key_answers::field.eq_any(&fields)));
-            let counted = (key_answers::day, key_answers::status, key_answers::field, key_answers::count);
+                .filter(key_answers::local_day.ge(since).and(key_answers::field.eq_any(&fields)));
+            let counted = (key_answers::local_day, key_answers::status, key_answers::field, key_answers::count);
             of_keys.select((key_answers::key_id, counted)).load::<(Uuid, (Date, i32, String, i64))>(connection)
         });
         let mut by_key: HashMap<KeyId, Vec<AnswerCount>> = HashMap::new();

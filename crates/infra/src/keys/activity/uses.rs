@@ -12,9 +12,9 @@ use diesel::sql_query;
 use diesel::sql_types::{Array, Double, Timestamptz, Uuid as SqlUuid};
 use foldhash::quality::RandomState;
 use intake_domain::{AnswerCode, KeyDigest, KeyHolder, Refusal};
-use time::{OffsetDateTime, UtcOffset};
+use time::OffsetDateTime;
 
-use crate::keys::activity::answers::KeyAnswers;
+use crate::keys::activity::answers::{KeyAnswers, Quarter};
 use crate::keys::activity::refusals::LastRefusals;
 use crate::keys::directory::KeyDirectory;
 use crate::keys::ids_of;
@@ -117,8 +117,7 @@ impl KeyUses {
             let (sent, refusals) = (gathered.unknown.remove(key), gathered.refused_unknown.take_of(key));
             let Some((holder, sent)) = directory.holder(key).zip(sent) else { continue };
             note_latest(&mut gathered.sent_in_clear, holder, sent.at);
-            let day = sent.at.to_offset(UtcOffset::UTC).date();
-            self.answers.give_back(&[(holder, ((day, sent.code, ""), sent.count))]);
+            self.answers.give_back(&[(holder, ((Quarter::holding(sent.at), sent.code, ""), sent.count))]);
             refusals.into_iter().for_each(|refusal| gathered.refused.add(holder, refusal));
         }
     }

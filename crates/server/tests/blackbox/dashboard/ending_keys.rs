@@ -21,8 +21,8 @@ fn the_facts_about_a_key_are_shown_before_it_is_revoked_or_replaced() {
     app.database
         .connect()
         .batch_execute(&format!(
-            "INSERT INTO key_answers SELECT organisation_id, id, now()::date - 3, 201, '', 1315 FROM api_keys WHERE id = '{id}';
-             INSERT INTO key_answers SELECT organisation_id, id, now()::date - 8, 201, '', 40000 FROM api_keys WHERE id = '{id}'"
+            "INSERT INTO key_answers SELECT organisation_id, id, now()::date - 3, now()::date - 3, 201, '', 1315 FROM api_keys WHERE id = '{id}';
+             INSERT INTO key_answers SELECT organisation_id, id, now()::date - 8, now()::date - 8, 201, '', 40000 FROM api_keys WHERE id = '{id}'"
         ))
         .unwrap();
     let hint = &key.expose()[key.expose().len() - 4..];

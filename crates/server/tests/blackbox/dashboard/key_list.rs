@@ -30,15 +30,15 @@ const FIFTY_KEYS: &str = "
     INSERT INTO key_uses (organisation_id, key_id, last_used_at)
     SELECT organisation_id, id, now() - interval '25 minutes' * (1 + get_byte(digest, 0)) FROM api_keys
         WHERE get_byte(digest, 1) > 40 AND name <> 'Website form';
-    INSERT INTO key_answers (organisation_id, key_id, day, status, field, count)
-    SELECT organisation_id, key_id, (now() AT TIME ZONE 'UTC')::date - n, status, '',
+    INSERT INTO key_answers (organisation_id, key_id, day, local_day, status, field, count)
+    SELECT organisation_id, key_id, day, day, status, '',
         CASE status WHEN 201 THEN 1 + (get_byte(digest, n) * (7 - n % 7)) / 9 ELSE 1 + get_byte(digest, 31 - n) / 20 END
     FROM key_uses JOIN api_keys USING (organisation_id) CROSS JOIN generate_series(0, 29) AS n,
-        unnest(ARRAY[201, 422]) AS status
+        LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date - n AS day) AS days, unnest(ARRAY[201, 422]) AS status
         WHERE key_id = id AND (status = 201 OR get_byte(digest, n) < 50);
-    INSERT INTO key_answers (organisation_id, key_id, day, status, field, count)
-    SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - n, 422, field, 12 FROM api_keys,
-        generate_series(0, 1) AS n, unnest(ARRAY['', 'phoneNumber']) AS field WHERE name = 'Website form';
+    INSERT INTO key_answers (organisation_id, key_id, day, local_day, status, field, count)
+    SELECT organisation_id, id, day, day, 422, field, 12 FROM api_keys, generate_series(0, 1) AS n,
+        LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date - n AS day) AS days, unnest(ARRAY['', 'phoneNumber']) AS field WHERE name = 'Website form';
     UPDATE api_keys SET paused_at = now() - interval '3 hours', paused_by = 'Ada' WHERE name IN ('Referral import', 'Check-in kiosk 49');
     UPDATE api_keys SET replaces = (SELECT id FROM api_keys WHERE name = 'HotDoc booking 20'), name = 'HotDoc booking 20'
         WHERE name = 'HotDoc booking';";
@@ -201,7 +201,8 @@ fn the_chart_of_a_key_shows_the_requests_that_were_made() {
     // Five of ten, which is the least that the height stands for, on the last day.
     let shown = row(&ada, "", "Front desk");
     assert!(shown.contains("<path d=\"M118 24v-6\"/><path class=\"refused\" d=\"M118 18v-4\"/>"), "{shown}");
-    let earlier = "INSERT INTO key_answers SELECT organisation_id, key_id, day - age, 201, '', 1000 FROM key_answers,
+    let earlier =
+        "INSERT INTO key_answers SELECT organisation_id, key_id, day - age, day - age, 201, '', 1000 FROM key_answers,
         unnest(ARRAY[29, 30]) AS age WHERE status = 201 AND field = ''";
     app.database.connect().batch_execute(earlier).unwrap();
     let shown = row(&ada, "", "Front desk");
@@ -247,7 +248,8 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
         UPDATE api_keys SET replaces = (SELECT id FROM api_keys WHERE name = 'Ends soon, replaced') WHERE name = 'Busy';
         UPDATE key_uses SET silence_announced_at = now() FROM api_keys WHERE id = key_id AND name = 'Silent';
         UPDATE api_keys SET created_at = now();
-        INSERT INTO key_answers SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date, 422, '', 5 FROM api_keys
+        INSERT INTO key_answers SELECT organisation_id, id, day, day, 422, '', 5
+            FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS day) AS today
             WHERE name IN ('Only refused', 'Gone', 'Paused');";
     app.database.connect().batch_execute(&sql).unwrap();
     let page = ada.get(LIST).text();

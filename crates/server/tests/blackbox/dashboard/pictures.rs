@@ -26,9 +26,9 @@ const KEYS: &str = "
     DELETE FROM key_uses;
     INSERT INTO key_uses (organisation_id, key_id, last_used_at)
         SELECT organisation_id, id, now() - interval '20 minutes' * length(name) FROM api_keys;
-    INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 201, '', 120 + (n * 37) % 90
+    INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, now()::date - n, 201, '', 120 + (n * 37) % 90
         FROM api_keys, generate_series(0, 29) AS n;
-    INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, 422, field, 3 + (n * 7) % 11
+    INSERT INTO key_answers SELECT organisation_id, id, now()::date - n, now()::date - n, 422, field, 3 + (n * 7) % 11
         FROM api_keys, generate_series(0, 29) AS n, unnest(ARRAY['', 'phoneNumber']) AS field WHERE n % 3 = 0;";
 
 fn in_root(path: &str) -> PathBuf {

@@ -2,8 +2,13 @@
 
 use diesel::connection::SimpleConnection;
 use intake_domain::Zone;
+use intake_edge as edge;
+use intake_test_support::{patient, wait_for};
+use time::Date;
 
+use crate::api::own_key;
 use crate::commands::organisations::{done, recorded};
+use crate::dashboard::key_page::rows;
 use crate::fixtures::{PASSWORD, TestApp, confirm_identity, in_each_browser};
 
 const PAGE: &str = "/settings/policies/time-zone";
@@ -43,6 +48,38 @@ fn an_operator_changes_the_zone_of_an_organisation() {
     assert_eq!(done(&app, &["organisation", "list"])[0]["timeZone"], "Australia/Perth");
     let ada = app.member("ada@clinic.example");
     assert!(ada.get("/settings/activity").text().contains("All times are Perth time."));
+}
+
+/// In one of the two zones at the ends of the world it is another day than in UTC, whenever the test runs.
+#[test]
+fn charts_count_by_the_days_of_the_organisation_and_a_counted_day_stays_when_the_zone_is_changed() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let zone = ["Pacific/Kiritimati", "Pacific/Pago_Pago"].map(|name| name.parse::<Zone>().unwrap());
+    let zone = zone.into_iter().find(|zone| zone.day(edge::now()) != edge::now().date()).unwrap();
+    assert_eq!(ada.post(PAGE, &format!("zone={}", zone.name())).status, 303);
+    let (id, key) = app.clinic.key();
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
+    let local_day = zone.day(edge::now());
+    let counted =
+        format!("key_answers WHERE local_day = '{local_day}' AND day <> local_day AND field = '' AND count = 1");
+    wait_for("the count", || app.database.count(&counted) == 1);
+    let in_words = |day: Date| format!("{} {} {}", day.day(), &day.month().to_string()[..3], day.year());
+    let used_on = || {
+        let page = ada.get(&format!("/settings/api-keys/{id}")).text();
+        assert!(!page.contains("UTC here"), "{page}");
+        let bars = page.split("<title>").filter(|bar| bar.contains(": 1 accepted, 0 refused"));
+        let days: Vec<_> = bars.map(|bar| bar.split(':').next().unwrap().to_owned()).collect();
+        assert_eq!(rows(&ada, id, "Requests by day").iter().filter(|row| row.contains("1 | 0")).count(), days.len());
+        days
+    };
+    assert_eq!(used_on(), [in_words(local_day)]);
+    assert!(ada.get("/settings/api-keys").text().contains("1 accepted, 0 refused"));
+    assert!(ada.get("/settings/api-keys/channels").text().contains("<strong>1</strong>"));
+    let quality = own_key::get(&app.service, &key, "/api/v1/key/quality").json();
+    assert_eq!(quality["data"]["patients"], 1);
+    assert_eq!(ada.post(PAGE, "zone=UTC").status, 303);
+    assert_eq!(used_on(), [in_words(local_day.min(edge::now().date()))]);
 }
 
 #[test]

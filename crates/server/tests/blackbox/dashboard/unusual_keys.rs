@@ -49,7 +49,7 @@ impl Setup {
     fn uses(&self, id: &str, on: &str, hours: i64, requests: i64) {
         self.sql(&format!(
             "DELETE FROM key_answers WHERE key_id = '{id}';
-             INSERT INTO key_answers SELECT organisation_id, id, today - n, 201, '', {requests}
+             INSERT INTO key_answers SELECT organisation_id, id, today - n, today - n, 201, '', {requests}
              FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS today,
                 (now() AT TIME ZONE 'UTC')::date - ((now() - interval '{hours} hours') AT TIME ZONE 'UTC')::date AS last) AS days,
                 generate_series(last, 28) AS n WHERE id = '{id}' AND {on};
@@ -68,9 +68,10 @@ impl Setup {
     /// Refuses requests with a key: one number of them on each usual day, another today.
     fn refuses(&self, id: &str, status: u16, usually: i64, today: i64) {
         self.sql(&format!(
-            "INSERT INTO key_answers SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - n, {status}, '',
+            "INSERT INTO key_answers SELECT organisation_id, id, day, day, {status}, '',
                 CASE n WHEN 0 THEN {today} ELSE {usually} END
-             FROM api_keys, generate_series(0, 28) AS n WHERE id = '{id}' AND n <> 1"
+             FROM api_keys, generate_series(0, 28) AS n,
+                LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date - n AS day) AS days WHERE id = '{id}' AND n <> 1"
         ));
     }
 
@@ -78,8 +79,9 @@ impl Setup {
     fn refuses_phones(&self, id: &str, days: i32, count: i64) {
         self.sql(&format!(
             "INSERT INTO key_answers
-             SELECT organisation_id, id, (now() AT TIME ZONE 'UTC')::date - {days}, 422, field, {count}
-             FROM api_keys, unnest(ARRAY['', 'phoneNumber']) AS field WHERE id = '{id}' AND {count} > 0"
+             SELECT organisation_id, id, day, day, 422, field, {count}
+             FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date - {days} AS day) AS days,
+                unnest(ARRAY['', 'phoneNumber']) AS field WHERE id = '{id}' AND {count} > 0"
         ));
     }
 

@@ -254,7 +254,7 @@ fn a_worker_that_is_away_delays_only_the_removal_of_what_expired_there() {
     let (alive, away) = (clinic_on(&app, 1), clinic_on(&app, 2));
     let expired = |clinic: &Clinic| {
         format!(
-            "INSERT INTO key_answers VALUES ('{id}', gen_random_uuid(), '2024-01-01', 201, '', 1);
+            "INSERT INTO key_answers VALUES ('{id}', gen_random_uuid(), '2024-01-01', '2024-01-01', 201, '', 1);
              INSERT INTO key_refusals VALUES ('{id}', gen_random_uuid(), '2024-01-01', 'r', 401, 'revoked');
              INSERT INTO key_uses VALUES ('{id}', gen_random_uuid(), '2024-01-01', NULL, '::1', 'curl');",
             id = clinic.organisation
