@@ -178,8 +178,8 @@ pub enum Visit {
 pub trait SessionStore: Send + Sync {
     /// Starts a session, in the person's organisation if there is only one. A member with a second factor gets a
     /// sign-in that waits for the code instead. None: the first step no longer holds, because the password or the
-    /// address was changed, or the member removed, since it was compared. Takes a lock of the member, as every change of
-    /// passwords and second factors does before it ends sessions.
+    /// address was changed, or the member removed, since it was compared. Takes a lock of the member, as every change
+    /// of passwords and second factors does before it ends sessions.
     async fn begin(
         &self,
         session: &NewSession,

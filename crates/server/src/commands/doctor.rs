@@ -35,7 +35,6 @@ const SKEW_MAX: time::Duration = time::Duration::seconds(2);
 const CERTIFICATE_LEFT_MIN: time::Duration = time::Duration::days(14);
 /// A day, and time for a backup that takes longer than the last.
 const BACKUP_AGE_MAX: time::Duration = time::Duration::hours(26);
-/// Status of a create without a key.
 const UNAUTHORISED: u16 = 401;
 /// Enough for an hour of a busy service, its log included.
 const FREE_MIN: u64 = 1 << 30;
@@ -289,9 +288,8 @@ fn audit_copy(configuration: &Configuration) -> anyhow::Result<Finding> {
     };
     let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let entries = entries.with_context(|| format!("INTAKE_AUDIT_COPIES: {}", folder.display()))?;
-    // Beside the copies lie files that each run touches, even one that fails.
-    let copies = entries.iter().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"audit-"));
-    let newest = copies.filter_map(|entry| changed_at(&entry.path()).ok()).max();
+    let is_copy = |entry: &&std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"audit-");
+    let newest = entries.iter().filter(is_copy).filter_map(|entry| changed_at(&entry.path()).ok()).max();
     let newest = newest.with_context(|| format!("INTAKE_AUDIT_COPIES: {} holds no copy", folder.display()))?;
     Ok(InOrder(format!("the newest is of {}", timestamp(newest))))
 }

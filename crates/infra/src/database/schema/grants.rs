@@ -172,8 +172,8 @@ pub fn grant_service_role(url: &DatabaseUrl, role: &str) -> Result<(), SchemaErr
     granted.map_err(|error| found.map_or_else(|| failed(error), |means| more_than_service(role, &means)))
 }
 
-/// Lets the role connect where PUBLIC may not. Only the database's owner can, so what is refused is told by the check
-/// of what is missing.
+/// Lets the role connect where PUBLIC may not. Only the database's owner can, so the check of what is missing tells
+/// what was refused.
 fn may_connect(quoted: &str) -> String {
     let role = quoted.replace('\'', "''");
     format!(

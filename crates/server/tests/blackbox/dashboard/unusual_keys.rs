@@ -103,7 +103,7 @@ impl Setup {
         let looked = "key_watches WHERE looked_at BETWEEN now() - interval '30 minutes' AND now()";
         wait_for("a look", || self.app.database.count(looked) > 0);
         // Time for a mail, and for the looks of the others and, on Citus, at other shards.
-        sleep(Duration::from_millis(2_500));
+        sleep(Duration::from_secs(5));
         drop(others);
     }
 
