@@ -48,18 +48,14 @@ impl Integration {
         self.service.client().send(&create_request(&self.key, &[], body.as_bytes()))
     }
 
-    /// A command that reads the organisation's patients, as the owner.
-    pub(crate) fn reader(&self, name: &str, more: &[&str]) -> ServiceBuilder {
+    /// Writes an export of the organisation's patients into this file, as the owner.
+    pub(crate) fn export(&self, format: &str, more: &[&str], file: &Path) {
         let organisation = self.clinic.organisation.to_string();
         let owner = self.database.owner.clone().with_durability(self.database.service.durability());
-        let arguments = [&[name, "--organisation", &organisation], more].concat();
-        arguments.iter().fold(program().database_urls(&owner, &owner), |all, one| all.argument(one))
-    }
-
-    /// Writes an export of the organisation's patients into this file.
-    pub(crate) fn export(&self, format: &str, more: &[&str], file: &Path) {
-        let arguments = [&["--format", format, "--output", file.to_str().unwrap()], more].concat();
-        let output = self.reader("export", &arguments).run();
+        let arguments = ["export", "--organisation", &organisation, "--format", format, "--output"];
+        let arguments = [&arguments[..], &[file.to_str().unwrap()], more].concat();
+        let command = arguments.iter().fold(program().database_urls(&owner, &owner), |all, one| all.argument(one));
+        let output = command.run();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 

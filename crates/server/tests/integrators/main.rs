@@ -1,6 +1,5 @@
 //! What integrators do with the service, done with the tools that they use: clients generated from the OpenAPI
-//! document, linters, thousands of examples made from it, every block of the guide run as it is printed, and the
-//! programs of others that patients are delivered to.
+//! document, linters, thousands of examples made from it, and every block of the guide run as it is printed.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
 
 mod conversions;
@@ -11,7 +10,6 @@ mod generated_clients;
 mod guide;
 mod linters;
 mod openapi_generator;
-mod receivers;
 mod retries;
 mod secret_scanners;
 mod tools;

@@ -31,13 +31,7 @@ const OLDEST_NODE: u32 = 20;
 /// A folder with the packages of npm.
 pub(crate) fn node() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_node("node", ""))))
-}
-
-/// A folder with programs that patients are delivered to, which are packages of npm.
-pub(crate) fn receivers() -> Option<&'static Path> {
-    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_node("receivers", "receivers/"))))
+    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_node())))
 }
 
 /// A virtual environment with the packages of Python.
@@ -120,10 +114,8 @@ pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integrators/tools").join(name)
 }
 
-/// Installs what the lists in this folder name.
-fn install_node(name: &str, lists: &str) -> Result<PathBuf, String> {
-    let lists = ["package.json", "package-lock.json"].map(|list| format!("{lists}{list}"));
-    install(name, &lists.each_ref().map(String::as_str), |folder| {
+fn install_node() -> Result<PathBuf, String> {
+    install("node", &["package.json", "package-lock.json"], |folder| {
         let mut install = Command::new("npm");
         install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]).current_dir(folder);
         vec![install]
@@ -151,7 +143,7 @@ fn install(name: &str, lists: &[&str], commands: impl FnOnce(&Path) -> Vec<Comma
     }
     fs::create_dir_all(&folder).unwrap();
     for list in lists {
-        fs::copy(file(list), folder.join(Path::new(list).file_name().unwrap())).unwrap();
+        fs::copy(file(list), folder.join(list)).unwrap();
     }
     for mut command in commands(&folder) {
         let output = command.output().unwrap();
