@@ -163,9 +163,8 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     let Configuration { environment, writers, deadline, .. } = *configuration;
     let register = Arc::new(PostgresPatientRegister::start(&backend.service, writers, deadline, &directory, &uses)?);
     let api = open_api(configuration, &database, Arc::clone(&register), &activity, &base).configure();
-    let (mails, mailer) = mails::start(configuration, &base, &keys, &members)?;
-    let dashboard =
-        open_dashboard(configuration, &database, &keys, activity, &members, mails.clone(), &base)?.configure();
+    let (mails, sending) = mails::start(configuration, &base, &keys, &members)?;
+    let dashboard = open_dashboard(configuration, &database, &keys, activity, &members, mails, &base)?.configure();
     let application = move || {
         beat_with_this_worker();
         App::new().wrap(from_fn(envelope)).configure(&api).configure(&dashboard)
@@ -193,7 +192,7 @@ async fn start(configuration: &Configuration, backend: &Backend, sockets: Passed
     }
     let origin = OriginWatch::new(watched, backend.service_setting, environment);
     let drain_delay = configuration.drain_delay;
-    Ok(Running { api, admin, connections, drain_delay, key_use_writer, mails, mailer, origin })
+    Ok(Running { api, admin, connections, drain_delay, key_use_writer, mails: sending, origin })
 }
 
 /// Makes the demo clinic of an embedded database, and listens. In development both write into the data folder, so

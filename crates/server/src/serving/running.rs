@@ -1,15 +1,14 @@
 //! The service from when it takes requests until it has stopped: it drains first, so that nobody is refused who can be
 //! served.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::Server;
 use anyhow::anyhow;
-use intake_dashboard::Mails;
 use intake_http::Connections;
-use intake_infra::{KeyUseWriter, SmtpMailer};
+use intake_infra::KeyUseWriter;
 
+use crate::serving::mails;
 use crate::serving::origin_watch::OriginWatch;
 use crate::serving::systemd;
 use crate::signals::Signals;
@@ -21,9 +20,6 @@ const NEWCOMERS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Long enough for a busy worker to take what was accepted for it, which cannot be seen from here.
 const NEWCOMERS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Time that mails that wait may take to be sent: a mail server that is there takes them in less.
-const MAILS_TIMEOUT: Duration = Duration::from_secs(3);
-
 /// A service that takes requests.
 pub(crate) struct Running {
     pub(crate) api: Server,
@@ -31,8 +27,7 @@ pub(crate) struct Running {
     pub(crate) connections: Connections,
     pub(crate) drain_delay: Duration,
     pub(crate) key_use_writer: KeyUseWriter,
-    pub(crate) mails: Mails,
-    pub(crate) mailer: Option<Arc<SmtpMailer>>,
+    pub(crate) mails: Option<mails::Sending>,
     pub(crate) origin: OriginWatch,
 }
 
@@ -40,7 +35,7 @@ impl Running {
     /// Serves until a signal asks to stop, goes on until balancers have noticed, then finishes the accepted requests,
     /// writes the last uses of keys, and sends the mails and traces that wait. Each has a time limit of its own.
     pub(crate) async fn until_stopped(self, signals: &mut Signals) -> anyhow::Result<()> {
-        let Self { api, admin, connections, drain_delay, key_use_writer, mails, mailer, origin } = self;
+        let Self { api, admin, connections, drain_delay, key_use_writer, mails, origin } = self;
         let (api_handle, admin_handle) = (api.handle(), admin.handle());
         let mut api = actix_web::rt::spawn(api);
         let mut admin = actix_web::rt::spawn(admin);
@@ -64,8 +59,11 @@ impl Running {
             admin_handle.stop(false).await;
             // On other threads, so that a second signal is still handled.
             let written = tokio::task::spawn_blocking(|| drop(key_use_writer));
-            mails.finish();
-            let sent = tokio::task::spawn_blocking(move || mailer.iter().for_each(|it| it.finish(MAILS_TIMEOUT)));
+            let sent = async {
+                if let Some(mails) = mails {
+                    mails.finish().await;
+                }
+            };
             let exported = tokio::task::spawn_blocking(traces::finish);
             let _ = tokio::join!(written, sent, exported);
         };

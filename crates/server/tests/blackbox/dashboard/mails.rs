@@ -504,10 +504,14 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
          UPDATE api_keys SET paused_at = now() WHERE id = '{paused}';
          UPDATE api_keys SET replaces = '{replaced}', replaced_ends_after = '0' WHERE id = '{new}'"
     );
-    app.database.connect().batch_execute(&soon).unwrap();
-    for _ in 0..2 {
+    // Changed while no service looks, which would take the key as it is half way.
+    let look_after = |app: &mut TestApp, change: &str| {
         app.service.stop();
+        app.database.connect().batch_execute(change).unwrap();
         app.service = with_mails(service(&app.database), &server.url()).start();
+    };
+    for change in [soon.as_str(), "SELECT"] {
+        look_after(&mut app, change);
         let mail = server.wait_for_mail("ada@example.com", "API key “Test key” expires soon");
         assert!(mail.contains("these API keys of Test Clinic in time. All times are Sydney time."), "{mail}");
         assert!(mail.contains("works until the end of "), "{mail}");
@@ -526,12 +530,6 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
          UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'
              WHERE id IN ('{other}', '{last}')"
     );
-    // Changed while no service looks: one that is stopped between its look and the mail would not mail again.
-    let look_after = |app: &mut TestApp, change: &str| {
-        app.service.stop();
-        app.database.connect().batch_execute(change).unwrap();
-        app.service = with_mails(service(&app.database), &server.url()).start();
-    };
     look_after(&mut app, &more);
     std::thread::sleep(std::time::Duration::from_secs(4));
     assert_eq!(about_keys(), 1, "one a day: {:?}", server.mails());
@@ -543,6 +541,29 @@ fn members_who_can_replace_a_key_get_one_mail_before_it_expires() {
     }
     let announced = format!("api_keys WHERE id = '{short}' AND expiry_announced_at IS NOT NULL");
     assert_eq!(app.database.count(&announced), 0);
+}
+
+/// A key is marked before its mail is handed in. Stopped between, the service would never tell of it again.
+#[test]
+fn a_look_at_keys_that_has_begun_is_finished_before_the_service_stops() {
+    let Some(server) = MailServer::start() else { return };
+    let mut app = app_with(&server.url());
+    drop(app.member("ada@example.com"));
+    let (id, _) = app.clinic.key();
+    app.service.stop();
+    let mut database = app.database.connect();
+    let soon = "UPDATE api_keys SET created_at = now() - interval '90 days', expires_at = now() + interval '6 days'";
+    database.batch_execute(soon).unwrap();
+    app.service = with_mails(service(&app.database), &server.url()).start();
+    database.batch_execute("BEGIN; LOCK TABLE memberships IN ACCESS EXCLUSIVE MODE").unwrap();
+    wait_for("a look", || app.database.count("api_keys WHERE expiry_announced_at IS NOT NULL") == 1);
+    app.service.signal("TERM");
+    wait_for("the stop", || app.service.output().contains("stopping"));
+    // Long enough for all else that a stop waits for.
+    database.batch_execute("SELECT pg_sleep(1); COMMIT").unwrap();
+    assert_eq!(app.service.wait().code(), Some(0), "{}", app.service.output());
+    let mail = server.wait_for_mail("ada@example.com", "API key “Test key” expires soon");
+    assert!(mail.contains(&id.to_string()), "{mail}");
 }
 
 #[test]
