@@ -94,6 +94,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let plan = Plan {
         program,
         seed,
+        tampering: true,
         service_kills: arguments.service_kills,
         database_kills: arguments.database_kills,
         database_cut_patients: arguments.database_cut_patients,

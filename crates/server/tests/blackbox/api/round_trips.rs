@@ -4,6 +4,7 @@
 use intake_test_support::{create_request, patient, wait_for};
 
 use crate::fixtures::TestApp;
+use crate::service::metrics::value;
 
 /// The least of at most ten rounds, which ends with the first that is as expected.
 fn least(expected: usize, round: impl FnMut() -> usize) -> usize {
@@ -99,6 +100,7 @@ fn a_mixed_batch_costs_four_round_trips_at_most() {
             let (key, _) = kinds[number % 4];
             connection.write(&request(key, (key == &active).then(|| (number / 4).to_string()).as_deref()));
         }
+        wait_for("all requests", || value(&app.service, "intake_requests_in_flight") > 256.5);
         std::thread::sleep(std::time::Duration::from_millis(300));
         let _ = counter.take();
         counter.resume();

@@ -11,6 +11,7 @@ fn calm() -> Plan {
     Plan {
         program: PathBuf::from(env!("CARGO_BIN_EXE_intake")),
         seed: u64::from(std::process::id()),
+        tampering: false,
         service_kills: 0,
         database_kills: 0,
         database_cut_patients: 0,
@@ -36,14 +37,20 @@ fn calm() -> Plan {
     }
 }
 
-fn assert_nothing_is_lost_or_doubled(plan: &Plan) {
+fn assert_good(plan: &Plan) {
     let verdict = run(plan, |_| {}).unwrap();
     assert!(verdict.is_good(), "seed {}\n{}", plan.seed, verdict.to_text());
 }
 
+/// Or it would notice nothing else.
+#[test]
+fn what_is_lost_doubled_or_let_in_is_noticed() {
+    assert_good(&Plan { tampering: true, ..calm() });
+}
+
 #[test]
 fn nothing_is_lost_or_doubled_when_processes_are_killed_and_connections_cut() {
-    assert_nothing_is_lost_or_doubled(&Plan {
+    assert_good(&Plan {
         service_kills: 2,
         database_kills: 3,
         database_cut_patients: 1_000,
@@ -57,7 +64,7 @@ fn nothing_is_lost_or_doubled_when_processes_are_killed_and_connections_cut() {
 
 #[test]
 fn nothing_is_lost_or_doubled_when_all_hangs_or_is_flooded() {
-    assert_nothing_is_lost_or_doubled(&Plan {
+    assert_good(&Plan {
         database_stops: 1,
         backend_stops: 1,
         locked_rows: 1,
@@ -72,11 +79,5 @@ fn nothing_is_lost_or_doubled_when_all_hangs_or_is_flooded() {
 
 #[test]
 fn nothing_is_lost_or_doubled_when_the_disk_or_the_power_fails_and_everything_at_once() {
-    assert_nothing_is_lost_or_doubled(&Plan {
-        disk_fills: 1,
-        power_cuts: 1,
-        drifts: 2,
-        mixed: Duration::from_secs(5),
-        ..calm()
-    });
+    assert_good(&Plan { disk_fills: 1, power_cuts: 1, drifts: 2, mixed: Duration::from_secs(5), ..calm() });
 }
