@@ -23,7 +23,7 @@ use crate::page::part;
 use crate::page::router::Pages;
 use crate::page::shell::Shell;
 use crate::page::visitor::Onlooker;
-use files::{CHANGELOG, FILES, GUIDE, REFERENCE};
+use files::{CHANGELOG, GUIDE, REFERENCE};
 use first_call::FirstCall;
 use outline::Outline;
 
@@ -176,7 +176,7 @@ impl Texts {
             (GUIDE, Environment::Production) => text.to_owned(),
             _ => text.replace(ADDRESS_IN_FILES, &self.base_url).replace(KEY_IN_FILES, &own_key),
         };
-        FILES.iter().map(|(name, text)| (*name, own(name, text))).collect()
+        files::files().map(|(name, text)| (name, own(name, text))).into()
     }
 
     fn page(&self) -> String {

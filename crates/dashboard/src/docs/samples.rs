@@ -18,9 +18,9 @@ pub(crate) struct Sample {
 /// curl, and in development a program for each language of the guide. Those create made-up patients, so none is shown
 /// where patients are real.
 pub(crate) fn samples(environment: Environment) -> Vec<Sample> {
-    let mut samples = vec![Sample { language: "curl", text: block_below(GUIDE_TEXT, CHECK) }];
+    let mut samples = vec![Sample { language: "curl", text: block_below(&GUIDE_TEXT, CHECK) }];
     if environment == Environment::Development {
-        let tabs = after(GUIDE_TEXT, "<!-- tabs -->\n").split("<!-- /tabs -->").next().unwrap_or_default();
+        let tabs = after(&GUIDE_TEXT, "<!-- tabs -->\n").split("<!-- /tabs -->").next().unwrap_or_default();
         let sections = tabs.split("\n### ").skip(1);
         samples.extend(sections.filter_map(|section| {
             let (language, text) = section.split_once('\n')?;

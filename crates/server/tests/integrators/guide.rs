@@ -17,9 +17,19 @@ pub(crate) struct Block {
     pub(crate) text: String,
 }
 
-/// The guide.
+/// This file of the documents.
+fn document(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).unwrap()
+}
+
+/// The guide, with its programs in place of the links to them.
 pub(crate) fn guide() -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/integrating.md")).unwrap()
+    let block = |line: &str| {
+        let (name, _) = line.strip_prefix('[')?.split_once("](examples/")?;
+        Some(format!("```{name}\n{}```", program(name)))
+    };
+    let guide = document("integrating.md");
+    guide.lines().map(|line| block(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
 /// The blocks of the guide, in their order.
@@ -31,14 +41,9 @@ pub(crate) fn blocks() -> Vec<Block> {
     blocks.map(|(language, text)| Block { language: language.to_owned(), text: text.to_owned() }).collect()
 }
 
-/// The block that begins with the name of its file in a comment.
+/// The program with this name.
 pub(crate) fn program(name: &str) -> String {
-    blocks().into_iter().find(|block| file_name(&block.text) == Some(name)).unwrap().text
-}
-
-fn file_name(text: &str) -> Option<&str> {
-    let first = text.lines().find(|line| *line != "<?php")?;
-    first.strip_prefix("# ").or_else(|| first.strip_prefix("// ")).filter(|name| name.contains('.'))
+    document(&format!("examples/{name}"))
 }
 
 #[test]
@@ -59,17 +64,17 @@ fn every_block_runs_as_it_is_printed() {
     let mut settings = String::new();
     let mut created = Vec::new();
     for Block { language, text } in blocks() {
-        let command = match (language.as_str(), file_name(&text)) {
-            ("sh", _) if settings.is_empty() => {
+        let command = match language.as_str() {
+            "sh" if settings.is_empty() => {
                 assert_eq!(text.matches(PRINTED_URL).count(), 1, "the first block says where the service is");
                 settings = text.replace(PRINTED_URL, &app.url());
                 continue;
             }
-            ("sh", _) if text.contains("SSL_CERT_FILE") => {
+            "sh" if text.contains("SSL_CERT_FILE") => {
                 settings += &text;
                 continue;
             }
-            ("sh", _) if text.starts_with("keytool") => {
+            "sh" if text.starts_with("keytool") => {
                 for line in text.lines() {
                     let is_here = |program: &str| !line.starts_with(program) || tools::language(program).is_some();
                     match line {
@@ -80,13 +85,12 @@ fn every_block_runs_as_it_is_printed() {
                 }
                 continue;
             }
-            ("sh", _) => text,
-            ("toml", _) => continue,
-            (_, Some(name)) => {
+            "sh" => text,
+            "toml" => continue,
+            name => {
                 let Some(command) = run_program(folder.path(), name, &text) else { continue };
                 command
             }
-            other => unreachable!("no reader of the guide expects {other:?}"),
         };
         let before = app.patients();
         // Twice, as a reader does who has missed the first answer.
@@ -125,8 +129,7 @@ pub(crate) fn run_program(folder: &Path, name: &str, text: &str) -> Option<Strin
 #[test]
 fn the_requests_for_people_without_a_program_are_accepted() {
     let app = Integration::start();
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/forms.md");
-    let page = fs::read_to_string(page).unwrap();
+    let page = document("forms.md");
     let block = |language: &str| page.split(&format!("```{language}\n")).nth(1).unwrap().split("\n```").next().unwrap();
     assert_eq!(app.create(block("json")).status, 201);
     let curl = block("sh").replace("YOUR_KEY", app.key.expose()).replace(PRINTED_URL, &app.url());

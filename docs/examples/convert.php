@@ -1,0 +1,45 @@
+<?php
+// convert.php
+const ENDS = '[\s\x{a0}\x{200b}-\x{200f}\x{202a}-\x{202e}\x{2060}-\x{206f}\x{feff}]+';
+const PLACEHOLDERS = ['', '-', '--', '–', '—', 'n/a', 'nil', 'none', 'null', 'unknown'];
+const IN_WORDS = '/^(?:([a-z]+),? )?([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? ([a-z]+) ([0-9]{4})$/Di';
+const LABEL = "/^'?(?:(?:m|mob|mobile|cell|p|ph|phone|t|tel|telephone|h|hm|home|w|wk|work|bh):)?/i";
+
+function value(string $text): string
+{
+    $plain = preg_replace('/^' . ENDS . '|' . ENDS . '$/u', '', $text);
+    return in_array(strtolower($plain), PLACEHOLDERS, true) || $plain === 'NA' ? '' : $plain;
+}
+
+function phone_number(string $text): string
+{
+    $compact = preg_replace('/[ \x{a0}().\x{2010}\x{2011}\x{2013}-]/u', '', value($text));
+    $compact = preg_replace('/^0011/', '+', preg_replace(LABEL, '', $compact));
+    if (preg_match('/^(\+610?|0061|61|0|)([234578][0-9]{8})$/D', $compact, $found)) {
+        return $found[1] !== '' || $found[2][0] === '4' ? "+61$found[2]" : '';
+    }
+    return preg_match('/^\+(?!61)[1-9][0-9]{1,14}$/D', $compact) ? $compact : '';
+}
+
+function date_of_birth(string $text): string
+{
+    $plain = value($text);
+    if (preg_match('#^([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})$#D', $plain, $found)) {
+        $plain = sprintf('%s-%02d-%02d', $found[3], $found[2], $found[1]);
+    } elseif (preg_match(IN_WORDS, $plain, $words)) {
+        $month = date_create("1 $words[3] 2000");
+        $isMonth = $month && in_array(strtolower($words[3]), explode(' ', strtolower($month->format('F M'))), true);
+        $plain = sprintf('%s-%02d-%02d', $words[4], $isMonth ? $month->format('n') : 0, $words[2]);
+    }
+    $isDate = preg_match('/^([0-9]{4})-([0-9]{2})-([0-9]{2})$/D', $plain, $found)
+        && checkdate((int) $found[2], (int) $found[3], (int) $found[1]);
+    $weekday = strtolower($words[1] ?? '');
+    $isNamed = $isDate && in_array($weekday, ['', ...explode(' ', strtolower(date_create($plain)->format('l D')))], true);
+    return $isNamed ? $plain : '';
+}
+
+$conversions = ['phoneNumber' => 'phone_number', 'dateOfBirth' => 'date_of_birth'];
+while (($line = fgets(STDIN)) !== false) {
+    [$field, $text] = explode("\t", rtrim($line, "\n"));
+    echo $field, "\t", ($conversions[$field] ?? 'value')($text), "\n";
+}
