@@ -834,11 +834,10 @@ fn exports_are_in_the_audit_log_with_role_and_number() {
     );
 }
 
-/// The program in docs/reading.md, killed again and again, has each patient once, and none that was erased.
+/// The program in docs/examples, killed again and again, has each patient once, and none that was erased.
 #[test]
 fn the_documented_consumer_keeps_an_exact_copy() {
-    let document = include_str!("../../../../../docs/reading.md");
-    let program = document.split_once("```python\n").unwrap().1.split_once("```").unwrap().0;
+    let program = include_str!("../../../../../docs/examples/keep_copy.py");
     assert!(program.lines().filter(|line| !line.is_empty()).count() <= 20);
     let app = TestApp::start();
     let folder = tempfile::tempdir().unwrap();
