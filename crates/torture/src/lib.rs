@@ -71,7 +71,7 @@ pub struct Plan {
     pub program: PathBuf,
     /// The seed of all random choices.
     pub seed: u64,
-    /// Whether the register is tampered with, which the audit must notice.
+    /// Tampering with the register, which the audit must notice.
     pub tampering: bool,
     /// Number of times that services are killed.
     pub service_kills: u64,
