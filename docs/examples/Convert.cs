@@ -26,7 +26,7 @@ public static class Convert
         var found = Regex.Match(compact, @"^(\+610?|0061|61|0|)([234578][0-9]{8})\z");
         if (found.Success && (found.Groups[1].Value != "" || found.Groups[2].Value[0] == '4'))
             return "+61" + found.Groups[2].Value;
-        return Regex.IsMatch(compact, @"^\+(?!61)[1-9][0-9]{1,14}\z") ? compact : "";
+        return Regex.IsMatch(compact, @"^\+(?!61)[1-9][0-9]{1,14}\z") && !Regex.IsMatch(text, @"\(\s*0") ? compact : "";
     }
 
     static string DateOfBirth(string text)

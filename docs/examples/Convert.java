@@ -34,7 +34,7 @@ public class Convert {
         compact = compact.replaceFirst(LABEL, "").replaceFirst("^0011", "+");
         Matcher found = AUSTRALIAN.matcher(compact);
         if (found.matches() && (!found.group(1).isEmpty() || found.group(2).startsWith("4"))) return "+61" + found.group(2);
-        return compact.matches("\\+(?!61)[1-9][0-9]{1,14}") ? compact : "";
+        return compact.matches("\\+(?!61)[1-9][0-9]{1,14}") && !text.matches(".*\\(\\s*0.*") ? compact : "";
     }
 
     static String dateOfBirth(String text) {

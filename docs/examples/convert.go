@@ -18,6 +18,7 @@ var (
 	betweenDigits = regexp.MustCompile(`[ \x{a0}().\x{2010}\x{2011}\x{2013}-]`)
 	australian    = regexp.MustCompile(`^(\+610?|0061|61|0|)([234578][0-9]{8})$`)
 	international = regexp.MustCompile(`^\+[1-9][0-9]{1,14}$`)
+	trunkZero     = regexp.MustCompile(`\(\s*0`)
 	dayFirst      = regexp.MustCompile(`^([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})$`)
 	inWords       = regexp.MustCompile(`^(?i:([a-z]+),? )?([0-9]{1,2})(?i:st|nd|rd|th)?(?i: of)? ([A-Za-z]+ [0-9]{4})$`)
 )
@@ -32,7 +33,7 @@ func phoneNumber(text string) string {
 	if found := australian.FindStringSubmatch(compact); found != nil && (found[1] != "" || found[2][0] == '4') {
 		return "+61" + found[2]
 	}
-	if international.MatchString(compact) && !strings.HasPrefix(compact, "+61") {
+	if international.MatchString(compact) && !strings.HasPrefix(compact, "+61") && !trunkZero.MatchString(text) {
 		return compact
 	}
 	return ""

@@ -19,7 +19,7 @@ function phoneNumber(text) {
   const compact = value(text).replace(/[ \u00a0().\u2010\u2011\u2013-]/g, "").replace(LABEL, "").replace(/^0011/, "+");
   const [, prefix, national] = /^(\+610?|0061|61|0|)([234578][0-9]{8})$/.exec(compact) ?? [];
   if (national) return prefix || national[0] === "4" ? `+61${national}` : "";
-  return /^\+(?!61)[1-9][0-9]{1,14}$/.test(compact) ? compact : "";
+  return /^\+(?!61)[1-9][0-9]{1,14}$/.test(compact) && !/\(\s*0/.test(text) ? compact : "";
 }
 
 function dateOfBirth(text) {

@@ -18,7 +18,7 @@ function phone_number(string $text): string
     if (preg_match('/^(\+610?|0061|61|0|)([234578][0-9]{8})$/D', $compact, $found)) {
         return $found[1] !== '' || $found[2][0] === '4' ? "+61$found[2]" : '';
     }
-    return preg_match('/^\+(?!61)[1-9][0-9]{1,14}$/D', $compact) ? $compact : '';
+    return preg_match('/^\+(?!61)[1-9][0-9]{1,14}$/D', $compact) && !preg_match('/\(\s*0/', $text) ? $compact : '';
 }
 
 function date_of_birth(string $text): string

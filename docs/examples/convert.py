@@ -19,7 +19,8 @@ def phone_number(text):
     compact = re.sub("^0011", "+", re.sub(LABEL, "", compact, flags=re.IGNORECASE))
     if found := re.fullmatch(r"(\+610?|0061|61|0|)([234578][0-9]{8})", compact):
         return "+61" + found[2] if found[1] or found[2][0] == "4" else None
-    return compact if re.fullmatch(r"\+(?!61)[1-9][0-9]{1,14}", compact) else None
+    is_clear = re.fullmatch(r"\+(?!61)[1-9][0-9]{1,14}", compact) and not re.search(r"\(\s*0", text)
+    return compact if is_clear else None
 
 
 def date_of_birth(text):

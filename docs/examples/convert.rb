@@ -16,7 +16,7 @@ def phone_number(text)
   if (found = compact.match(/\A(\+610?|0061|61|0|)([234578][0-9]{8})\z/))
     return found[1].empty? && found[2][0] != "4" ? "" : "+61#{found[2]}"
   end
-  compact.match?(/\A\+(?!61)[1-9][0-9]{1,14}\z/) ? compact : ""
+  compact.match?(/\A\+(?!61)[1-9][0-9]{1,14}\z/) && !text.match?(/\(\s*0/) ? compact : ""
 end
 
 def date_of_birth(text)

@@ -34,7 +34,7 @@ phone_number() {
     printf '+61%s' "${BASH_REMATCH[2]}"
   elif [[ $compact =~ ^4[0-9]{8}$ ]]; then
     printf '+61%s' "$compact"
-  elif [[ $compact =~ ^\+[1-9][0-9]{1,14}$ && $compact != +61* ]]; then
+  elif [[ $compact =~ ^\+[1-9][0-9]{1,14}$ && $compact != +61* && ! $1 =~ \([[:space:]]*0 ]]; then
     printf '%s' "$compact"
   fi
 }

@@ -9,7 +9,7 @@ use crate::conversions::Conversion;
 use crate::conversions::texts::trim;
 use crate::patients::rules::{calendar_date, year_month_day};
 
-const MIDNIGHTS: [&str; 5] = ["T00:00:00", "T00:00:00Z", "T00:00:00.000Z", " 00:00:00", " 00:00"];
+const MIDNIGHTS: [&str; 6] = ["T00:00:00", "T00:00:00Z", "T00:00:00.000Z", " 00:00:00", " 00:00", " 0:00"];
 const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -84,9 +84,9 @@ pub fn date(text: &str, forms: &[DateForm]) -> Conversion {
         return Conversion::compared(text, day.to_owned());
     }
     let read = |text: &str| forms.iter().filter_map(|form| form.read(text)).collect::<Vec<_>>();
-    let (mut days, mut weekday) = (read(plain), None);
+    let (mut days, mut weekday) = (read(day), None);
     if days.is_empty() {
-        let (named, bare) = bare(plain);
+        let (named, bare) = bare(day);
         (days, weekday) = (read(&bare), named);
     }
     if days.iter().any(|day| calendar_day(day).is_some()) {
@@ -171,19 +171,25 @@ impl FromStr for DateForm {
     }
 }
 
-/// The day of the week that begins the text, and the rest without spaces round separators, the ending of `3rd` and the
-/// word `of`.
+/// The day of the week that begins the text, and the rest without spaces round separators, the ending of `3rd`, the
+/// full stop of `Feb.` and the word `of`.
 fn bare(text: &str) -> (Option<Weekday>, String) {
     let (weekday, text) = match text.split_once([' ', ',']) {
         Some((word, rest)) if weekday(word).is_some() => (weekday(word), rest),
         _ => (None, text),
     };
-    let words = text.split(' ').filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case("of"));
-    let mut bare = words.map(cardinal).collect::<Vec<_>>().join(" ");
+    let words = text.split([' ', '\u{a0}']).filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case("of"));
+    let mut bare = words.map(month_alone).map(cardinal).collect::<Vec<_>>().join(" ");
     for separator in ['/', '-', '.'] {
         bare = bare.replace(&format!(" {separator} "), &separator.to_string());
     }
     (weekday, bare)
+}
+
+/// `Feb` for `Feb.`, and other words as they are.
+fn month_alone(word: &str) -> &str {
+    let name = word.strip_suffix('.').filter(|name| month_name(name).is_some_and(|(_, rest)| rest.is_empty()));
+    name.unwrap_or(word)
 }
 
 /// `3` for `3rd`, and other words as they are.

@@ -7,7 +7,7 @@ use crate::patients::rules::is_e164;
 /// Characters that people put between the digits of a phone number.
 const BETWEEN_DIGITS: [char; 9] = [' ', '\u{a0}', '-', '\u{2010}', '\u{2011}', '\u{2013}', '(', ')', '.'];
 
-/// Kinds of phones that stand before a number and a colon.
+/// Kinds of phones that stand before a number, or behind it.
 const LABELS: [&str; 17] = [
     "m",
     "mob",
@@ -31,8 +31,9 @@ const LABELS: [&str; 17] = [
 const TO_ABROAD: &str = "0011";
 
 /// The number in E.164. Unclear unless it can only be meant as one of Australia, or is international but for spaces and
-/// the like. A mobile number may have lost its leading zero, as in a spreadsheet. A label such as `Mob:`, the
-/// apostrophe of a spreadsheet, and `0011` in place of `+` are read.
+/// the like. A mobile number may have lost its leading zero, as in a spreadsheet. A label such as `Mob:` or `(m)`,
+/// the apostrophe of a spreadsheet, and `0011` in place of `+` are read. `+44 (0)20 …` is unclear: whether the zero is
+/// dialled depends on the country.
 #[must_use]
 pub fn phone_number(text: &str) -> Conversion {
     // After +61 a zero is for calls from within the country, and nobody can dial it.
@@ -43,10 +44,7 @@ pub fn phone_number(text: &str) -> Conversion {
 fn rewritten(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|character| !BETWEEN_DIGITS.contains(character)).collect();
     let number = compact.strip_prefix('\'').unwrap_or(&compact);
-    let number = match number.split_once(':') {
-        Some((label, number)) if LABELS.iter().any(|known| known.eq_ignore_ascii_case(label)) => number,
-        _ => number,
-    };
+    let number = unlabelled(number);
     let compact = number.strip_prefix(TO_ABROAD).map_or_else(|| number.to_owned(), |number| format!("+{number}"));
     let digits = compact.strip_prefix('+').unwrap_or(&compact);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -56,7 +54,7 @@ fn rewritten(text: &str) -> Option<String> {
         return match digits.strip_prefix("61") {
             // +61 (0) 2 5550 1234: the zero is for calls from within the country.
             Some(national) => australian(national.strip_prefix('0').unwrap_or(national)),
-            None => Some(compact).filter(|number| is_e164(number)),
+            None => Some(compact).filter(|number| is_e164(number) && !has_zero_in_brackets(text)),
         };
     }
     australian(match digits {
@@ -66,6 +64,23 @@ fn rewritten(text: &str) -> Option<String> {
         _ if digits.len() == 13 => digits.strip_prefix("0061")?,
         _ => return None,
     })
+}
+
+fn unlabelled(number: &str) -> &str {
+    let is_label = |label: &str| LABELS.iter().any(|known| known.eq_ignore_ascii_case(label));
+    let is_letter = |character: char| character.is_ascii_alphabetic();
+    let (after, before) = (number.trim_start_matches(is_letter), number.trim_end_matches(is_letter));
+    if number.strip_suffix(after).is_some_and(is_label) {
+        after.strip_prefix(':').unwrap_or(after)
+    } else if number.strip_prefix(before).is_some_and(is_label) {
+        before
+    } else {
+        number
+    }
+}
+
+fn has_zero_in_brackets(text: &str) -> bool {
+    text.split('(').skip(1).any(|after| after.trim_start().starts_with('0'))
 }
 
 /// A national number of an area (2, 3, 7, 8) or a mobile (4, 5).

@@ -20,6 +20,7 @@ pub fn is_title(word: &str) -> bool {
             | b"ms"
             | b"miss"
             | b"mx"
+            | b"mst"
             | b"mstr"
             | b"master"
             | b"dr"

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 
-use intake_domain::conversions::{Conversion, DateForm, date};
+use intake_domain::conversions::{Conversion, DateForm, date, phone_number};
 use serde_json::Value;
 
 use crate::guide::{program, run_program};
@@ -47,8 +47,12 @@ fn cases() -> Vec<Case> {
         } else if case["guide"] == true {
             vec![case["result"].as_str().unwrap_or_default().to_owned()]
         } else {
-            assert_eq!(field, "dateOfBirth", "{case}");
-            match date(raw, &forms) {
+            let converted = match field {
+                "dateOfBirth" => date(raw, &forms),
+                "phoneNumber" => phone_number(raw),
+                _ => unreachable!("{case}"),
+            };
+            match converted {
                 Conversion::Unchanged => vec![String::new(), raw.to_owned()],
                 Conversion::Converted(value) => vec![String::new(), value],
                 Conversion::Unclear => vec![String::new()],
