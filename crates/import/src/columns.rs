@@ -25,7 +25,7 @@ pub(crate) struct Columns {
     held: Vec<Held>,
     /// True if `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
     pub(crate) are_exported: bool,
-    splitting: Splitting,
+    pub(crate) splitting: Splitting,
 }
 
 impl Columns {
@@ -75,9 +75,9 @@ impl Columns {
         self.held.len()
     }
 
-    /// Returns whether one of them holds both names.
-    pub(crate) fn has_names(&self) -> bool {
-        self.held.contains(&Held::Names)
+    /// The place of the column that holds both names.
+    pub(crate) fn names(&self) -> Option<usize> {
+        self.held.iter().position(|held| *held == Held::Names)
     }
 
     /// The texts of a row, from its cells in the order of the columns, or why one of them cannot be read.

@@ -5,23 +5,43 @@ use intake_domain::conversions::{Conversion, is_placeholder, is_title, unquoted}
 use crate::arguments::Arguments;
 
 /// Titles that are never names, in lower case.
-const PLAIN_TITLES: [&str; 12] =
-    ["mr", "mrs", "ms", "miss", "mx", "mstr", "dr", "doctor", "prof", "professor", "rev", "reverend"];
+const PLAIN_TITLES: [&str; 13] =
+    ["mr", "mrs", "ms", "miss", "mx", "mst", "mstr", "dr", "doctor", "prof", "professor", "rev", "reverend"];
 
 /// Words besides titles that are no part of a name, in lower case. Some are names too; nobody can tell.
-const NOTES: [&str; 12] =
-    ["baby", "twin", "and", "or", "aka", "nee", "née", "deceased", "estate", "inactive", "archived", "duplicate"];
+const NOTES: [&str; 17] = [
+    "baby",
+    "twin",
+    "and",
+    "or",
+    "aka",
+    "nee",
+    "née",
+    "deceased",
+    "estate",
+    "inactive",
+    "archived",
+    "duplicate",
+    "tba",
+    "tbc",
+    "ii",
+    "iii",
+    "iv",
+];
 
-/// Parts of a text that the options let it have besides two names.
+/// Parts of a text that the options let it have besides two names, and what the column shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Splitting {
     are_quotes_plain: bool,
     are_titles_dropped: bool,
+    /// True if the column has "Last, First": without a comma, any order may be meant.
+    pub(crate) is_comma_required: bool,
 }
 
 impl Splitting {
     pub(crate) fn of(arguments: &Arguments) -> Self {
-        Self { are_quotes_plain: arguments.plain_quotes, are_titles_dropped: arguments.drop_titles }
+        let Arguments { plain_quotes, drop_titles, .. } = *arguments;
+        Self { are_quotes_plain: plain_quotes, are_titles_dropped: drop_titles, is_comma_required: false }
     }
 }
 
@@ -43,6 +63,9 @@ pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], Str
         Some((last, first)) => (Some(last), first.trim()),
         None => (None, whole.as_str()),
     };
+    if before.is_none() && splitting.is_comma_required {
+        return Err("the names have no comma, and the column has \"Last, First\": write this one so too".to_owned());
+    }
     let plain = without_title(titled).filter(|_| splitting.are_titles_dropped).unwrap_or(titled);
     let title = titled.strip_suffix(plain).unwrap_or_default();
     let (last, first) = before.map_or((plain, None), |last| (last, Some(plain)));
@@ -151,7 +174,8 @@ mod tests {
 
     #[test]
     fn quotes_are_removed_first_where_that_is_said() {
-        const PLAIN: Splitting = Splitting { are_quotes_plain: true, are_titles_dropped: false };
+        const PLAIN: Splitting =
+            Splitting { are_quotes_plain: true, are_titles_dropped: false, is_comma_required: false };
         let names = |first: &str, last: &str| Ok([first, last].map(str::to_owned));
         assert_eq!(split("'Aroha Parata'", PLAIN), names("Aroha", "Parata"));
         assert_eq!(split("“Parata, Aroha” ", PLAIN), names("Aroha", "Parata"));
@@ -159,8 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn beside_names_with_a_comma_those_without_one_have_no_order() {
+        let splitting = Splitting { is_comma_required: true, ..Splitting::default() };
+        assert_eq!(split("Lovelace, Ada", splitting), Ok(["Ada", "Lovelace"].map(str::to_owned)));
+        let why = split("Nguyen Anh", splitting).unwrap_err();
+        assert!(why.starts_with("the names have no comma, and the column has \"Last, First\""), "{why}");
+    }
+
+    #[test]
     fn a_title_that_will_be_dropped_stays_before_the_first_name() {
-        const DROPPED: Splitting = Splitting { are_quotes_plain: false, are_titles_dropped: true };
+        const DROPPED: Splitting =
+            Splitting { are_quotes_plain: false, are_titles_dropped: true, is_comma_required: false };
         for (text, first, last) in [
             ("Mr Gavin Prowse", "Mr Gavin", "Prowse"),
             ("Smythe, Mr. Julian", "Mr. Julian", "Smythe"),

@@ -22,6 +22,9 @@ use crate::tally::Tally;
 /// Characters between cells that are tried where the given one does not fit.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
+/// The rows that show which part of a name is taken for the last name.
+const NAMES_SHOWN: usize = 3;
+
 /// Options, and what they would do.
 pub(crate) struct Proposal {
     arguments: Arguments,
@@ -37,6 +40,8 @@ struct Trial {
     /// Ways in which values of valid rows were changed.
     used: Vec<(Field, How)>,
     changes: Tally,
+    /// The first and the last name of the first rows whose names were split.
+    names: Vec<String>,
     /// For each change the first row, the value before it and the one that is sent.
     examples: BTreeMap<String, (u64, String, Option<String>)>,
     faults: Tally,
@@ -109,7 +114,7 @@ impl Proposal {
 
     /// Prints the options as the last line of standard output, and the rest on standard error.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
-        let Trial { rows, valid, changes, examples, faults, suspicions, .. } = &self.trial;
+        let Trial { rows, valid, changes, names, examples, faults, suspicions, .. } = &self.trial;
         let mut text = format!(
             "{}: {valid} would arrive, {} stay refused; nothing was sent\n",
             counted(*rows, "row"),
@@ -129,6 +134,7 @@ impl Proposal {
         let sections = [
             changes.section("changed by the options", 1),
             titled("for example", &examples),
+            titled("names as they would be split, for example", names),
             titled("dates", &dates),
             faults.section("refused, by reason", 1),
             suspicions.section(LOOK, 1),
@@ -235,6 +241,11 @@ impl Trial {
             };
             trial.valid += 1;
             trial.changes.count(tag.row, &tag.changes);
+            if trial.names.len() < NAMES_SHOWN && tag.changes.iter().any(|change| change.how == How::Split) {
+                let [first, last] = [Field::FirstName, Field::LastName].map(|field| after[field].as_deref());
+                let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
+                trial.names.push(format!("  row {}: firstName {first:?}, lastName {last:?}", tag.row));
+            }
             for suspicion in &tag.suspicions {
                 trial.suspicions.count_rows(tag.row, suspicion.rows(), &suspicion.with_remedy());
             }

@@ -66,7 +66,11 @@ impl Rows {
         if !is_json_lines(arguments) {
             let (table, header) = Table::open(arguments)?;
             let header: Vec<_> = header.iter().map(String::as_str).collect();
-            let columns = Columns::read(&header, arguments)?;
+            let mut columns = Columns::read(&header, arguments)?;
+            if let Some(names) = columns.names() {
+                let is_named = header.get(names).is_some_and(|name| name.contains(','));
+                columns.splitting.is_comma_required = is_named || Table::open(arguments)?.0.has_comma(names)?;
+            }
             let size = if let Table::Sheet(sheet) = &table { sheet.size } else { size };
             return Ok(Self { source: Source::Table { table, columns }, path, size });
         }
@@ -138,6 +142,24 @@ impl Table {
         Ok((Self::Sheet(sheet), header.iter().map(|cell| cell.trim().to_owned()).collect()))
     }
 
+    /// Returns whether a cell of this column holds a comma.
+    fn has_comma(mut self, column: usize) -> io::Result<bool> {
+        loop {
+            let has_comma = match &mut self {
+                Self::Csv(reader) => reader.next()?.map(|row| {
+                    let cell = row.ok().and_then(|cells| cells.iter().nth(column));
+                    cell.is_some_and(|cell| cell.contains(&b','))
+                }),
+                Self::Sheet(sheet) => sheet.next().map(|(_, cells)| {
+                    cells.get(column).is_some_and(|cell| cell.as_ref().is_ok_and(|text| text.contains(',')))
+                }),
+            };
+            if has_comma != Some(false) {
+                return Ok(has_comma.is_some());
+            }
+        }
+    }
+
     fn next(&mut self, columns: &Columns) -> io::Result<Option<Row>> {
         let (number, end, texts) = match self {
             Self::Csv(reader) => {
@@ -154,7 +176,7 @@ impl Table {
                 (row, row, columns.texts(cells))
             }
         };
-        Ok(Some(Row { number, end, texts, are_names_split: columns.has_names() }))
+        Ok(Some(Row { number, end, texts, are_names_split: columns.names().is_some() }))
     }
 }
 

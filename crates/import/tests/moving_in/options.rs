@@ -124,7 +124,7 @@ fn a_column_of_both_names_is_split_where_nothing_has_to_be_guessed() {
         "patients.csv",
         "Patient,phoneNumber,dateOfBirth\n\
          Ada Lovelace,+61491570006,1985-12-10\n\
-         \"van Dyke, Grace\",+61491570006,1985-12-10\n\
+         Grace Dyke,+61491570006,1985-12-10\n\
          Mary Jane Hopper,+61491570006,1985-12-10\n\
          Mrs Chen,+61491570006,1985-12-10\n\
          ,+61491570006,1985-12-10\n",
@@ -137,7 +137,24 @@ fn a_column_of_both_names_is_split_where_nothing_has_to_be_guessed() {
     assert!(errors.contains("row 4: the names are neither two words nor \"Last, First\"\n"), "{errors}");
     assert!(errors.contains("row 5: the names hold \"mrs\", which is no part of a name"), "{errors}");
     assert_eq!(import.texts("first_name"), ["Ada", "Grace"]);
-    assert_eq!(import.texts("last_name"), ["Lovelace", "van Dyke"]);
+    assert_eq!(import.texts("last_name"), ["Dyke", "Lovelace"]);
+}
+
+#[test]
+fn where_names_have_a_comma_those_without_one_are_refused() {
+    let import = Import::start();
+    import.write(
+        "patients.csv",
+        "Patient,phoneNumber,dateOfBirth\n\
+         Nguyen Anh,+61491570006,1985-12-10\n\
+         \"van Dyke, Grace\",+61491570006,1985-12-10\n",
+    );
+    let (said, errors) = import.fail("patients.csv", &["--map", "Patient=firstName+lastName"]);
+    assert!(said.starts_with("2 rows: 1 created, 0 created before, 1 refused\n"), "{said}");
+    assert!(errors.contains("row 2: the names have no comma, and the column has \"Last, First\""), "{errors}");
+    import.write("headed.csv", "\"Surname, Given\",phoneNumber,dateOfBirth\nNguyen Anh,+61491570006,1985-12-10\n");
+    let (_, errors) = import.fail("headed.csv", &["--map", "Surname, Given=firstName+lastName"]);
+    assert!(errors.contains("row 2: the names have no comma"), "{errors}");
 }
 
 #[test]
@@ -147,7 +164,7 @@ fn titles_and_labels_are_left_out_where_that_is_said() {
         "patients.csv",
         "Patient,phoneNumber,dateOfBirth\n\
          Mr Gavin Prowse,M: 0491 570 006,1985-12-10\n\
-         \"Smythe, Dr. Julian\",Ph: (02) 5550 1234,1985-12-10\n\
+         Dr. Julian Smythe,Ph: (02) 5550 1234,1985-12-10\n\
          Ada Lovelace,0491 570 006 (Bob),1985-12-10\n\
          Father Brown,+61491570006,1985-12-10\n",
     );

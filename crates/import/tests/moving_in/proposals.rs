@@ -38,7 +38,7 @@ fn delimiter_columns_and_words_are_found() {
     import.write(
         "patients.csv",
         "Client;Home phone;Mobile;Date of birth (dd/mm/yyyy);Status;\"It's \"\"so\"\"\"\n\
-         Ada Lovelace;n/a;+61491570006;1985-12-10;active;x\n\
+         Lovelace, Ada;n/a;+61491570006;1985-12-10;active;x\n\
          \"Hopper, Grace\";;0491 570 156;13.4.1986;active;\n\
          Alan van Turing;(02) 5550 1234;;1985-12-10;active;\n",
     );
@@ -64,6 +64,7 @@ fn delimiter_columns_and_words_are_found() {
     ];
     assert_eq!(options, expected);
     assert!(said.starts_with("3 rows: 2 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
+    assert!(said.contains("  row 3: firstName \"Grace\", lastName \"Hopper\"\n"), "{said}");
     assert!(said.contains("columns left out: \"Home phone\", \"Status\", \"It's \\\"so\\\"\"\n"), "{said}");
     let options: Vec<_> = options.iter().map(String::as_str).collect();
     let (said, _) = import.fail("patients.csv", &options);
