@@ -9,6 +9,7 @@ use time::OffsetDateTime;
 use crate::arguments::Arguments;
 use crate::columns::Texts;
 use crate::convert::{Change, How, convert};
+use crate::date_forms::day;
 use crate::earlier::CREATED_BEFORE;
 use crate::once::OnceKeys;
 use crate::phones::unclear;
@@ -87,7 +88,15 @@ impl<'a> Checker<'a> {
         let forms: Vec<_> = self.arguments.date_format.iter().map(DateForm::as_str).collect();
         match fault.field {
             Some(Field::DateOfBirth) if fault.kind == FaultKind::NotADate && !forms.is_empty() => {
-                format!("dateOfBirth is not written as {}", forms.join(" or "))
+                let text = texts[Field::DateOfBirth].as_deref().unwrap_or_default();
+                let fits = self.arguments.date_format.iter().filter(|form| day(text, form).is_some());
+                match fits.map(DateForm::as_str).collect::<Vec<_>>().as_slice() {
+                    fits @ [_, _, ..] => {
+                        let forms = fits.join(" and as ");
+                        format!("dateOfBirth is another day as {forms}: give only the format that is meant")
+                    }
+                    _ => format!("dateOfBirth is not written as {}", forms.join(" or ")),
+                }
             }
             Some(Field::PhoneNumber) if fault.kind == FaultKind::NotE164 && self.arguments.australian_phones => {
                 format!("{fault}; this one {}", unclear(texts[Field::PhoneNumber].as_deref().unwrap_or_default()))

@@ -11,13 +11,16 @@ use crate::tally::Count;
 /// Separators of day, month and year.
 const SEPARATORS: [char; 4] = ['/', '-', '.', ' '];
 
+/// Any hundred years: whether a year is of two digits does not depend on them.
+const FROM: &str = " from 1900";
+
 /// Evidence in a column of dates.
 pub(crate) struct DateForms {
     families: Vec<Family>,
     /// Days with a time at midnight.
     midnights: Count,
-    short_forms: Vec<DateForm>,
-    short_years: Count,
+    /// Forms with years of two digits, and the rows that each reads first.
+    short_forms: Vec<(DateForm, Count)>,
     serials: Count,
 }
 
@@ -26,10 +29,19 @@ struct Family {
     forms: Vec<(DateForm, Count)>,
     /// Rows that several of the forms can read.
     unproved: Count,
+    /// Days that the first of these rows can mean.
+    example: Option<String>,
+}
+
+/// The form of most rows, where another one is mixed with it and some rows fit both.
+pub(crate) struct Majority {
+    pub(crate) form: DateForm,
+    pub(crate) others: Vec<DateForm>,
 }
 
 impl DateForms {
-    pub(crate) fn new() -> Self {
+    /// A form that is given says what is meant: nothing is looked for in its place.
+    pub(crate) fn beside(given: &[DateForm]) -> Self {
         let mut families = vec![
             family(&["YYYYMMDD", "DDMMYYYY", "MMDDYYYY", "YYYYDDMM"]),
             family(&["MMM D, YYYY"]),
@@ -42,17 +54,11 @@ impl DateForms {
             families.push(family(&[&form("YYYY/M/D"), &form("YYYY/D/M")]));
             families.push(family(&[&form("D/MMM/YYYY")]));
             families.push(family(&[&form("MMM/D/YYYY")]));
-            let short =
-                ["D/M/YY from 1900", "D/MMM/YY from 1900"].map(|short| short.replacen('/', &separator.to_string(), 2));
-            short_forms.extend(short.iter().filter_map(|short| short.parse().ok()));
+            let short = ["D/M/YY", "M/D/YY", "D/MMM/YY"].map(|short| form(short) + FROM);
+            short_forms.extend(family(&short.each_ref().map(String::as_str)).forms);
         }
-        Self {
-            families,
-            midnights: Count::default(),
-            short_forms,
-            short_years: Count::default(),
-            serials: Count::default(),
-        }
+        families.retain(|family| !family.forms.iter().any(|(form, _)| given.iter().any(|given| is_alike(given, form))));
+        Self { families, midnights: Count::default(), short_forms, serials: Count::default() }
     }
 
     /// Notes the date of a row.
@@ -64,9 +70,15 @@ impl DateForms {
         for family in &mut self.families {
             family.note(row, text);
         }
-        let is_short = self.short_forms.iter().any(|form| day(text, form).is_some());
-        self.short_years.add_if(is_short, row);
+        if let Some((_, rows)) = self.short_forms.iter_mut().find(|(form, _)| day(text, form).is_some()) {
+            rows.add(row, 1);
+        }
         self.serials.add_if(text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit()), row);
+    }
+
+    /// The form of most rows, if the file mixes two and some dates fit both.
+    pub(crate) fn majority(&self) -> Option<Majority> {
+        self.families.iter().find_map(Family::majority)
     }
 
     /// The forms that are proved. Where a file mixes two, days that both can read stay refused.
@@ -78,18 +90,18 @@ impl DateForms {
         proved
     }
 
-    /// Returns what people should know about the dates.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<_> = self.families.iter().filter_map(Family::note_for_people).collect();
-        if self.short_years.rows > 0 {
+    /// Returns what people should know about the dates. `serial` is how the file counts days.
+    pub(crate) fn notes(&self, serial: &str) -> Vec<String> {
+        let mut notes: Vec<_> = self.families.iter().flat_map(Family::notes_for_people).collect();
+        for (form, rows) in self.short_forms.iter().filter(|(_, rows)| rows.rows > 0) {
             notes.push(format!(
-                "years of two digits ({}): say which hundred years are meant, such as --date-format 'D/M/YY from 1930'",
-                self.short_years
+                "years of two digits ({rows}): say which hundred years are meant, such as --date-format '{}'",
+                form.as_str().replace(FROM, " from 1930")
             ));
         }
         if self.serials.rows > 0 {
             notes.push(format!(
-                "numbers instead of dates ({}): if a spreadsheet counted days, say so with --date-format 'serial 1900'",
+                "numbers instead of dates ({}): if a spreadsheet counted days, say so with --date-format '{serial}'",
                 self.serials
             ));
         }
@@ -99,11 +111,26 @@ impl DateForms {
 
 impl Family {
     fn note(&mut self, row: u64, text: &str) {
-        let mut readable = self.forms.iter_mut().filter(|(form, _)| day(text, form).is_some());
-        match (readable.next(), readable.next()) {
-            (Some((_, only)), None) => only.add(row, 1),
-            (Some(_), Some(_)) => self.unproved.add(row, 1),
-            (None, _) => {}
+        let readable = self.forms.iter_mut().filter_map(|(form, only)| Some((day(text, form)?, only)));
+        match readable.collect::<Vec<_>>().as_mut_slice() {
+            [] => {}
+            [(_, only)] => only.add(row, 1),
+            [(one, _), .., (other, _)] => {
+                self.unproved.add(row, 1);
+                if one != other && self.example.is_none() {
+                    let named = |day: &Date| format!("{} {}", day.day(), day.month());
+                    self.example = Some(format!("row {row}: {text} can be {} or {}", named(one), named(other)));
+                }
+            }
+        }
+    }
+
+    fn majority(&self) -> Option<Majority> {
+        match self.proved().as_slice() {
+            [(form, _), others @ ..] if !others.is_empty() && self.unproved.rows > 0 => {
+                Some(Majority { form: form.clone(), others: others.iter().map(|(form, _)| form.clone()).collect() })
+            }
+            _ => None,
         }
     }
 
@@ -112,6 +139,11 @@ impl Family {
         let mut proved: Vec<_> = self.forms.iter().filter(|(_, only)| only.rows > 0).collect();
         proved.sort_by_key(|(_, only)| Reverse(only.rows));
         proved
+    }
+
+    fn notes_for_people(&self) -> impl Iterator<Item = String> {
+        let is_proved = self.proved().len() == 1;
+        self.note_for_people().into_iter().chain(self.example.clone().filter(|_| !is_proved))
     }
 
     fn note_for_people(&self) -> Option<String> {
@@ -153,11 +185,17 @@ impl Count {
 
 fn family(forms: &[&str]) -> Family {
     let forms = forms.iter().filter_map(|form| Some((form.parse().ok()?, Count::default())));
-    Family { forms: forms.collect(), unproved: Count::default() }
+    Family { forms: forms.collect(), unproved: Count::default(), example: None }
+}
+
+/// Returns whether the forms differ in nothing but the zeros before a day or a month.
+fn is_alike(one: &DateForm, other: &DateForm) -> bool {
+    let plain = |form: &DateForm| form.as_str().replace("DD", "D").replace("MM", "M");
+    plain(one) == plain(other)
 }
 
 /// The day of the calendar that the form makes of the text.
-fn day(text: &str, form: &DateForm) -> Option<Date> {
+pub(crate) fn day(text: &str, form: &DateForm) -> Option<Date> {
     let Conversion::Converted(day) = date(text, std::slice::from_ref(form)) else { return None };
     calendar_day(&day)
 }
@@ -171,11 +209,23 @@ mod tests {
     }
 
     fn found(texts: &[&str]) -> (Vec<String>, Vec<String>) {
-        let mut forms = DateForms::new();
+        let mut forms = DateForms::beside(&[]);
         for (text, row) in texts.iter().zip(2..) {
             forms.note(row, text);
         }
-        (forms.proved().iter().map(|form| form.as_str().to_owned()).collect(), forms.notes())
+        (forms.proved().iter().map(|form| form.as_str().to_owned()).collect(), forms.notes("serial 1900"))
+    }
+
+    #[test]
+    fn a_given_form_excludes_its_mirror() {
+        for given in ["D/M/YYYY", "DD/MM/YYYY", "M/D/YYYY"] {
+            let mut forms = DateForms::beside(&[given.parse().unwrap()]);
+            for (text, row) in ["13/4/1985", "4/13/1985", "3/4/1985", "13-4-1985"].iter().zip(2..) {
+                forms.note(row, text);
+            }
+            assert_eq!(forms.proved(), ["D-M-YYYY".parse().unwrap()], "{given}");
+            assert_eq!(forms.notes("serial 1900"), ["D-M-YYYY is proved: row 5"], "{given}");
+        }
     }
 
     #[test]
@@ -186,7 +236,10 @@ mod tests {
             (
                 &["3/4/1985", "3/3/1985"],
                 &[],
-                &["nothing proves D/M/YYYY or M/D/YYYY (rows 2, 3): say which is meant with --date-format"],
+                &[
+                    "nothing proves D/M/YYYY or M/D/YYYY (rows 2, 3): say which is meant with --date-format",
+                    "row 2: 3/4/1985 can be 3 April or 4 March",
+                ],
             ),
             (
                 &["4/13/1985", "13/4/1985"],
@@ -196,8 +249,11 @@ mod tests {
             (
                 &["13/4/1985", "4/13/1985", "14/4/1985", "3/4/1985"],
                 &["D/M/YYYY", "M/D/YYYY"],
-                &["the file mixes D/M/YYYY in rows 2, 4 and M/D/YYYY in row 3, so what both can read stays refused \
-                   (row 5): if D/M/YYYY is meant, give it alone and correct row 3"],
+                &[
+                    "the file mixes D/M/YYYY in rows 2, 4 and M/D/YYYY in row 3, so what both can read stays refused \
+                     (row 5): if D/M/YYYY is meant, give it alone and correct row 3",
+                    "row 5: 3/4/1985 can be 3 April or 4 March",
+                ],
             ),
             (
                 &["13/4/1985", "3-4-1985"],
@@ -205,6 +261,7 @@ mod tests {
                 &[
                     "D/M/YYYY is proved: row 2",
                     "nothing proves D-M-YYYY or M-D-YYYY (row 3): say which is meant with --date-format",
+                    "row 3: 3-4-1985 can be 3 April or 4 March",
                 ],
             ),
             (&["4-Nov-1940", "November 4, 1940"], &["MMM D, YYYY", "D-MMM-YYYY"], &[]),
@@ -212,11 +269,12 @@ mod tests {
             (&["1985-12-10", "1985-12-10T00:00:00Z"], &["YYYY-MM-DD"], &[]),
             (&["1985-12-10", "31/2/1985", "1962", "N/A", ""], &[], &[]),
             (
-                &["13/4/85", "31385"],
+                &["13.4.85", "4/13/85", "31385"],
                 &[],
                 &[
-                    "years of two digits (row 2): say which hundred years are meant, such as --date-format 'D/M/YY from 1930'",
-                    "numbers instead of dates (row 3): if a spreadsheet counted days, say so with --date-format 'serial 1900'",
+                    "years of two digits (row 3): say which hundred years are meant, such as --date-format 'M/D/YY from 1930'",
+                    "years of two digits (row 2): say which hundred years are meant, such as --date-format 'D.M.YY from 1930'",
+                    "numbers instead of dates (row 4): if a spreadsheet counted days, say so with --date-format 'serial 1900'",
                 ],
             ),
         ];

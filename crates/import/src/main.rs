@@ -9,6 +9,7 @@ mod counted;
 mod date_forms;
 mod earlier;
 mod headers;
+mod json_lines;
 mod names;
 mod once;
 mod pace;

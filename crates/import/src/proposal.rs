@@ -6,18 +6,19 @@ use std::io::{Write as _, stderr, stdout};
 
 use anyhow::Context;
 use intake_domain::Field;
-use intake_domain::conversions::{Conversion, is_placeholder, trimmed};
+use intake_domain::conversions::{Conversion, DateForm, is_placeholder, trimmed};
 
 use crate::arguments::{Arguments, Held, Setting};
 use crate::check::Checker;
 use crate::columns::Texts;
 use crate::convert::How;
 use crate::counted::counted;
-use crate::date_forms::DateForms;
+use crate::date_forms::{DateForms, Majority};
 use crate::headers::{left_out, meant, options, quoted, suggested};
 use crate::rows::Rows;
 use crate::suspicions::LOOK;
 use crate::tally::Tally;
+use crate::workbook::SERIALS;
 
 /// Characters between cells that are tried where the given one does not fit.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -29,6 +30,8 @@ const NAMES_SHOWN: usize = 3;
 pub(crate) struct Proposal {
     arguments: Arguments,
     dates: Vec<String>,
+    /// The form of most dates, the options with it alone, and how many rows these would bring in.
+    alone: Option<(DateForm, Arguments, u64)>,
     trial: Trial,
 }
 
@@ -80,7 +83,7 @@ impl Proposal {
 
     /// The best options for these columns.
     fn with_columns(arguments: &Arguments) -> anyhow::Result<Self> {
-        let (words, forms) = evidence(arguments)?;
+        let Evidence { words, forms, serial } = Evidence::read(arguments)?;
         let mut proposed = arguments.clone();
         proposed.empty.extend(words.into_iter().filter(|word| !arguments.empty.contains(word)));
         proposed.date_format.extend(forms.proved().into_iter().filter(|form| !arguments.date_format.contains(form)));
@@ -109,7 +112,8 @@ impl Proposal {
             .into_iter()
             .filter(|field| arguments.drop_invalid.contains(field) || dropped(field))
             .collect();
-        Ok(Self { trial: Trial::run(&proposed)?, dates: forms.notes(), arguments: proposed })
+        let alone = forms.majority().map(|majority| alone(majority, &proposed)).transpose()?;
+        Ok(Self { trial: Trial::run(&proposed)?, dates: forms.notes(serial), alone, arguments: proposed })
     }
 
     /// Prints the options as the last line of standard output, and the rest on standard error.
@@ -142,17 +146,27 @@ impl Proposal {
         for section in sections.into_iter().flatten() {
             writeln!(text, "{section}")?;
         }
-        let (file, options) = (self.arguments.file.to_string_lossy(), self.options());
-        writeln!(text, "the command that checks each row with these options, and then the options alone:")?;
+        let command =
+            format!("intake-import {} --check --report check.csv", quoted(&self.arguments.file.to_string_lossy()));
+        if let Some((form, arguments, rows)) = &self.alone {
+            let (form, options) = (form.as_str(), arguments.options());
+            writeln!(
+                text,
+                "if {form} is meant in every row, {rows} would arrive, instead of {valid}:\n{command} {options}"
+            )?;
+        }
+        writeln!(text, "the command that checks each row with the proposed options, and then the options alone:")?;
         let told = write!(stderr(), "{text}");
-        let command = format!("intake-import {} --check --report check.csv", quoted(&file));
+        let options = self.arguments.options();
         writeln!(stdout(), "{command} {options}\n{options}").context("the options cannot be printed")?;
         told.context("standard error cannot be written")
     }
+}
 
+impl Arguments {
     /// The options as a shell takes them.
     fn options(&self) -> String {
-        let Arguments { delimiter, sheet, map, empty, date_format, set, drop_invalid, .. } = &self.arguments;
+        let Self { delimiter, sheet, map, empty, date_format, set, drop_invalid, .. } = self;
         let mut words = Vec::new();
         let mut with = |option: &str, value: &str| words.push(format!("{option} {}", quoted(value)));
         match delimiter {
@@ -168,12 +182,12 @@ impl Proposal {
             with("--drop-invalid", &drop_invalid.iter().map(|field| field.name()).collect::<Vec<_>>().join(","));
         }
         let flags = [
-            (self.arguments.trim, "--trim"),
-            (self.arguments.one_line, "--one-line"),
-            (self.arguments.plain_quotes, "--plain-quotes"),
-            (self.arguments.drop_titles, "--drop-titles"),
-            (self.arguments.australian_phones, "--australian-phones"),
-            (self.arguments.australian_places, "--australian-places"),
+            (self.trim, "--trim"),
+            (self.one_line, "--one-line"),
+            (self.plain_quotes, "--plain-quotes"),
+            (self.drop_titles, "--drop-titles"),
+            (self.australian_phones, "--australian-phones"),
+            (self.australian_places, "--australian-places"),
         ];
         words.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.to_owned()));
         words.extend(Some(options(map)).filter(|maps| !maps.is_empty()));
@@ -203,24 +217,42 @@ fn header(arguments: &mut Arguments) -> anyhow::Result<Option<Vec<String>>> {
     found
 }
 
-/// The words of the file that stand for no value, and the forms of its dates.
-fn evidence(arguments: &Arguments) -> anyhow::Result<(BTreeSet<String>, DateForms)> {
-    let (mut words, mut forms) = (BTreeSet::new(), DateForms::new());
-    let mut rows = Rows::of(arguments)?;
-    while let Some(row) = rows.next()? {
-        let Ok(texts) = row.texts else { continue };
-        for &field in Field::ALL {
-            let Some(text) = &texts[field] else { continue };
-            let text = if let Conversion::Converted(text) = trimmed(text) { text } else { text.clone() };
-            if field == Field::DateOfBirth {
-                forms.note(row.number, &text);
-            }
-            if !text.is_empty() && is_placeholder(&text) {
-                words.insert(text);
+/// The options with the form of most dates alone, and how many rows they would bring in.
+fn alone(majority: Majority, proposed: &Arguments) -> anyhow::Result<(DateForm, Arguments, u64)> {
+    let mut arguments = proposed.clone();
+    arguments.date_format.retain(|form| !majority.others.contains(form));
+    let rows = Trial::run(&arguments)?.valid;
+    Ok((majority.form, arguments, rows))
+}
+
+/// Facts that the file itself shows.
+struct Evidence {
+    /// Words that stand for no value.
+    words: BTreeSet<String>,
+    forms: DateForms,
+    /// The form in which a bare number would be a day.
+    serial: &'static str,
+}
+
+impl Evidence {
+    fn read(arguments: &Arguments) -> anyhow::Result<Self> {
+        let (mut words, mut forms) = (BTreeSet::new(), DateForms::beside(&arguments.date_format));
+        let mut rows = Rows::of(arguments)?;
+        while let Some(row) = rows.next()? {
+            let Ok(texts) = row.texts else { continue };
+            for &field in Field::ALL {
+                let Some(text) = &texts[field] else { continue };
+                let text = if let Conversion::Converted(text) = trimmed(text) { text } else { text.clone() };
+                if field == Field::DateOfBirth {
+                    forms.note(row.number, &text);
+                }
+                if !text.is_empty() && is_placeholder(&text) {
+                    words.insert(text);
+                }
             }
         }
+        Ok(Self { words, forms, serial: rows.serial().unwrap_or(SERIALS[0]) })
     }
-    Ok((words, forms))
 }
 
 impl Trial {

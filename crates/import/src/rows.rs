@@ -5,14 +5,14 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use intake_domain::{FaultKind, Field, FieldFault, JsonError, JsonPatient, Sent, UnknownField};
+use intake_domain::conversions::DateForm;
 
 use crate::arguments::Arguments;
 use crate::columns::{Columns, OTHER_DELIMITERS, Texts, csv_header, say_delimiter};
 use crate::counted::counted;
-use crate::headers::OF_THE_REGISTER;
-use crate::strict_csv::{Cells, ROW_BYTES_MAX, StrictCsv};
-use crate::workbook::Sheet;
+use crate::json_lines::JsonLines;
+use crate::strict_csv::{Cells, StrictCsv};
+use crate::workbook::{SERIALS, Sheet};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -46,14 +46,6 @@ enum Table {
     Sheet(Sheet),
 }
 
-/// A file with one JSON in each line.
-struct JsonLines {
-    reader: BufReader<File>,
-    line: Vec<u8>,
-    number: u64,
-    read: u64,
-}
-
 impl Rows {
     /// The rows of the file that the command line names, from its beginning.
     pub(crate) fn of(arguments: &Arguments) -> anyhow::Result<Self> {
@@ -72,12 +64,18 @@ impl Rows {
                 columns.splitting.is_comma_required = is_named || Table::open(arguments)?.0.has_comma(names)?;
             }
             let size = if let Table::Sheet(sheet) = &table { sheet.size } else { size };
+            if let Table::Sheet(Sheet { serial: Some(own), .. }) = &table {
+                let is_other = |form: &DateForm| SERIALS.contains(&form.as_str()) && form.as_str() != *own;
+                if arguments.date_format.iter().any(is_other) {
+                    bail!("the workbook counts days otherwise: write --date-format '{own}'");
+                }
+            }
             return Ok(Self { source: Source::Table { table, columns }, path, size });
         }
         if !arguments.map.is_empty() {
             bail!("--map is for files with a header; in JSON lines, name the properties like the fields");
         }
-        let lines = JsonLines { reader: opened(&arguments.file)?, line: Vec::new(), number: 0, read: 0 };
+        let lines = JsonLines::new(opened(&arguments.file)?);
         Ok(Self { source: Source::JsonLines(lines), path, size })
     }
 
@@ -88,6 +86,14 @@ impl Rows {
         }
         let table = Table::open(arguments).with_context(|| arguments.file.display().to_string())?;
         Ok(Some(table.1))
+    }
+
+    /// The form in which a bare number would be a day, if the file says so.
+    pub(crate) fn serial(&self) -> Option<&'static str> {
+        match &self.source {
+            Source::Table { table: Table::Sheet(sheet), .. } => sheet.serial,
+            _ => None,
+        }
     }
 
     /// The size of the file, as its rows count their ends.
@@ -180,32 +186,6 @@ impl Table {
     }
 }
 
-impl JsonLines {
-    /// Reads the next line, of which no more than the longest row is kept. Gives whether there was one.
-    fn next(&mut self) -> io::Result<bool> {
-        self.line.clear();
-        let mut read = self.reader.by_ref().take(ROW_BYTES_MAX as u64 + 1).read_until(b'\n', &mut self.line)?;
-        if self.is_too_long() && !self.line.ends_with(b"\n") {
-            read += self.reader.skip_until(b'\n')?;
-        }
-        self.read += read as u64;
-        self.number += 1;
-        Ok(read > 0)
-    }
-
-    /// The texts of the line; none where it holds no patient.
-    fn texts(&self) -> Result<Option<Texts>, String> {
-        if self.is_too_long() {
-            return Err("the line is longer than 1 MiB".to_owned());
-        }
-        json_texts(self.line.trim_ascii())
-    }
-
-    fn is_too_long(&self) -> bool {
-        self.line.len() > ROW_BYTES_MAX
-    }
-}
-
 fn is_json_lines(arguments: &Arguments) -> bool {
     ["jsonl", "ndjson"].contains(&extension(&arguments.file).as_str())
 }
@@ -260,31 +240,4 @@ fn csv_texts(cells: &Cells, columns: &Columns) -> Result<Texts, String> {
     }
     columns
         .texts(cells.iter().map(|cell| std::str::from_utf8(cell).map_err(|_| "is not UTF-8: save the file as UTF-8")))
-}
-
-/// The texts of a patient as JSON; none where the line holds no patient.
-fn json_texts(json: &[u8]) -> Result<Option<Texts>, String> {
-    if json.is_empty() {
-        return Ok(None);
-    }
-    let JsonPatient { draft, unknown } = JsonPatient::from_slice(json).map_err(|error| match error {
-        // Each line is a JSON of its own.
-        JsonError::Malformed { column, .. } => format!("is not valid JSON: error at character {column}"),
-        error => error.to_string(),
-    })?;
-    if unknown.iter().any(|name| name == "erasedAt") {
-        return Ok(None);
-    }
-    if let Some(name) = unknown.iter().find(|name| !OF_THE_REGISTER.contains(&name.as_ref())) {
-        return Err(UnknownField::new(name.as_ref()).to_string());
-    }
-    let mut texts = Texts::default();
-    for &field in Field::ALL {
-        match &draft[field] {
-            Sent::Nothing => {}
-            Sent::NotText => return Err(FieldFault::of(field, FaultKind::NotText).to_string()),
-            Sent::Text(text) => texts[field] = Some(text.as_ref().to_owned()),
-        }
-    }
-    Ok(Some(texts))
 }

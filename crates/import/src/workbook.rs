@@ -11,6 +11,8 @@ use calamine::{
     Data, DataType as _, Dimensions, ExcelDateTime, Ods, Reader, SheetVisible, StyleRange, Xlsx, open_workbook,
 };
 
+/// Ways in which spreadsheets count days.
+pub(crate) const SERIALS: [&str; 2] = ["serial 1900", "serial 1904"];
 /// Spreadsheets count the days before March 1900 wrongly.
 const FIRST_DAY: f64 = 61.0;
 /// Numbers up to here are exact.
@@ -24,6 +26,8 @@ pub(crate) struct Sheet {
     rows: IntoIter<(u64, Vec<Cell>)>,
     /// The number of its last row.
     pub(crate) size: u64,
+    /// The form in which a bare number would be a day, if the file says so.
+    pub(crate) serial: Option<&'static str>,
 }
 
 impl Sheet {
@@ -33,7 +37,9 @@ impl Sheet {
         let name = chosen(&mut workbook, name)?;
         let merged = workbook.merge_cells_by_sheet_name(&name).map_err(unreadable)?;
         let styles = workbook.worksheet_style(&name).map_err(unreadable)?;
-        Self::read(&mut workbook, &name, &merged, &styles)
+        let sheet = Self::read(&mut workbook, &name, &merged, &styles)?;
+        let [from_1900, from_1904] = SERIALS;
+        Ok(Self { serial: Some(if workbook.has_1904_epoch() { from_1904 } else { from_1900 }), ..sheet })
     }
 
     /// Reads the sheet of this name, or the only visible one with content.
@@ -75,7 +81,7 @@ impl Sheet {
         });
         let rows = rows.filter(|(_, cells)| cells.iter().any(|cell| cell.as_ref() != Ok(&String::new())));
         let rows: Vec<_> = rows.collect();
-        Ok(Self { rows: rows.into_iter(), size: u64::from(last_row) + 1 })
+        Ok(Self { rows: rows.into_iter(), size: u64::from(last_row) + 1, serial: None })
     }
 
     /// The next row with its number; none after the last one.

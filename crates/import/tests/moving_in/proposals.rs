@@ -23,6 +23,11 @@ fn the_order_of_day_and_month_is_proposed_only_where_the_file_proves_it() {
     assert_eq!(options, ["--date-format", "D/M/YYYY", "--date-format", "M/D/YYYY"]);
     assert!(said.starts_with("4 rows: 3 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
     assert!(said.contains("(row 5): if D/M/YYYY is meant, give it alone and correct row 3\n"), "{said}");
+    assert!(said.contains("  row 5: 3/4/1985 can be 3 April or 4 March\n"), "{said}");
+    assert!(said.contains("  1 dateOfBirth is another day as D/M/YYYY and as M/D/YYYY: give only the"), "{said}");
+    let alone = "if D/M/YYYY is meant in every row, 3 would arrive, instead of 3:\n\
+                 intake-import patients.csv --check --report check.csv --date-format D/M/YYYY\n";
+    assert!(said.contains(alone), "{said}");
     let (options, said) = write(&["3/4/85", "31385"]);
     assert_eq!(options, [""; 0]);
     assert!(

@@ -28,6 +28,11 @@ pub(crate) fn texts(cells: &[&str]) -> Vec<Cell> {
 
 /// Writes a workbook of Excel with these sheets. `merged` are ranges of the first sheet.
 pub(crate) fn write_xlsx(path: &Path, sheets: &[(&str, Vec<Vec<Cell>>)], merged: &[&str]) {
+    write_workbook(path, "", sheets, merged);
+}
+
+/// Writes a workbook with these properties.
+pub(crate) fn write_workbook(path: &Path, properties: &str, sheets: &[(&str, Vec<Vec<Cell>>)], merged: &[&str]) {
     let main = "xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\" \
                 xmlns:r=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships\"";
     let relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
@@ -67,7 +72,10 @@ pub(crate) fn write_xlsx(path: &Path, sheets: &[(&str, Vec<Vec<Cell>>)], merged:
         parts.push((format!("xl/worksheets/sheet{number}.xml"), xml + "</worksheet>"));
     }
     let package = "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\">";
-    parts.push(("xl/workbook.xml".to_owned(), format!("<workbook {main}><sheets>{listed}</sheets></workbook>")));
+    parts.push((
+        "xl/workbook.xml".to_owned(),
+        format!("<workbook {main}>{properties}<sheets>{listed}</sheets></workbook>"),
+    ));
     parts.push(("xl/_rels/workbook.xml.rels".to_owned(), format!("{package}{related}</Relationships>")));
     parts.push((
         "_rels/.rels".to_owned(),

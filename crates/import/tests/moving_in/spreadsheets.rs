@@ -3,7 +3,7 @@
 use time::macros::date;
 
 use crate::import::Import;
-use crate::sheets::{Cell, texts, write_ods, write_xlsx};
+use crate::sheets::{Cell, texts, write_ods, write_workbook, write_xlsx};
 
 const HEADER: [&str; 5] = ["firstName", "lastName", "phoneNumber", "dateOfBirth", "postcode"];
 
@@ -49,6 +49,30 @@ fn cells_are_read_as_people_see_them() {
     assert!(said.starts_with("7 rows: 5 created, 0 created before, 2 refused\n"), "{said}");
     assert!(errors.contains("row 7: phoneNumber is a formula without a value"), "{errors}");
     assert!(errors.contains("row 8: phoneNumber: E.164 format is required"), "{errors}");
+}
+
+#[test]
+fn a_workbook_says_itself_how_it_counts_days() {
+    let import = Import::start();
+    let number = Cell::Number(29_220.0);
+    let rows = vec![texts(&HEADER), row("Ada", Cell::Text("+61491570006".to_owned()), number)];
+    let sheets = [("Patients", rows)];
+    write_workbook(&import.path("mac.xlsx"), "<workbookPr date1904=\"1\"/>", &sheets, &[]);
+    write_xlsx(&import.path("other.xlsx"), &sheets, &[]);
+    for (file, own, other, day) in [
+        ("mac.xlsx", "serial 1904", "serial 1900", "1984-01-01"),
+        ("other.xlsx", "serial 1900", "serial 1904", "1979-12-31"),
+    ] {
+        let (_, said) = import.propose(file);
+        assert!(said.contains(&format!("say so with --date-format '{own}'\n")), "{said}");
+        let (_, errors) = import.fail(file, &["--date-format", other]);
+        assert!(
+            errors.ends_with(&format!("the workbook counts days otherwise: write --date-format '{own}'\n")),
+            "{errors}"
+        );
+        import.run(file, &["--date-format", own, "--run", file]);
+        assert!(import.texts("date_of_birth").contains(&day.to_owned()));
+    }
 }
 
 #[test]
