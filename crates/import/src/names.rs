@@ -60,15 +60,20 @@ pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], Str
         _ => text.trim().to_owned(),
     };
     let (before, titled) = match whole.split_once(',') {
-        Some((last, first)) => (Some(last), first.trim()),
+        Some((last, first)) => (Some(last.trim()), first.trim()),
         None => (None, whole.as_str()),
     };
     if before.is_none() && splitting.is_comma_required {
         return Err("the names have no comma, and the column has \"Last, First\": write this one so too".to_owned());
     }
-    let plain = without_title(titled).filter(|_| splitting.are_titles_dropped).unwrap_or(titled);
-    let title = titled.strip_suffix(plain).unwrap_or_default();
-    let (last, first) = before.map_or((plain, None), |last| (last, Some(plain)));
+    let untitled = |text| without_title(text).filter(|_| splitting.are_titles_dropped).unwrap_or(text);
+    let plain = untitled(titled);
+    let mut title = titled.strip_suffix(plain).unwrap_or_default();
+    let (mut last, first) = before.map_or((plain, None), |last| (last, Some(plain)));
+    if let (Some(_), "") = (first, title) {
+        // Mrs Doyle, Eileen
+        (title, last) = (last.strip_suffix(untitled(last)).unwrap_or_default(), untitled(last));
+    }
     for part in [last, first.unwrap_or_default()] {
         if let Some(disturbing) = part.split_whitespace().find_map(disturbing) {
             return Err(format!("the names hold {disturbing:?}, which is no part of a name or need not be one"));
@@ -197,12 +202,14 @@ mod tests {
         for (text, first, last) in [
             ("Mr Gavin Prowse", "Mr Gavin", "Prowse"),
             ("Smythe, Mr. Julian", "Mr. Julian", "Smythe"),
+            ("Mrs Doyle, Eileen", "Mrs Eileen", "Doyle"),
+            ("Mrs. O’Neill , Zoë", "Mrs. Zoë", "O’Neill"),
             ("Ada Lovelace", "Ada", "Lovelace"),
         ] {
             assert_eq!(split(text, DROPPED), Ok([first, last].map(str::to_owned)), "{text:?}");
         }
         for text in
-            ["Mr Prowse", "Father Brown", "Hon Wai Chan", "Mr Dr Gavin Prowse", "Mr Smythe, Julian", "Smythe, Mr"]
+            ["Mr Prowse", "Father Brown", "Hon Wai Chan", "Mr Dr Gavin Prowse", "Mr Smythe, Dr Julian", "Smythe, Mr"]
         {
             assert!(split(text, DROPPED).is_err(), "{text:?}");
         }
