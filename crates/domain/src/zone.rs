@@ -15,18 +15,29 @@ static UTC: TimeZone = TimeZone::UTC;
 static ALL: LazyLock<Vec<TimeZone>> =
     LazyLock::new(|| tz::db().available().filter_map(|name| TimeZone::get(name.as_str()).ok()).collect());
 
+/// The zones of the capitals of states and territories, by the number of people who live by them.
+const CAPITALS: [&str; 7] = [
+    "Australia/Sydney",
+    "Australia/Melbourne",
+    "Australia/Brisbane",
+    "Australia/Perth",
+    "Australia/Adelaide",
+    "Australia/Hobart",
+    "Australia/Darwin",
+];
+
 /// A zone of the tz database. UTC is the default.
 #[derive(Clone, Copy)]
 pub struct Zone(&'static TimeZone);
 
 impl Zone {
-    /// The zones that people choose from, without other names of these: those of Australia first, then all others by
-    /// name.
+    /// The zones that people choose from, without other names of these: those of Australia first, its capitals
+    /// before them, then all others by name.
     #[must_use]
     pub fn choices() -> Vec<Self> {
         let mut choices: Vec<_> =
             ALL.iter().map(Self).filter(|zone| zone.0.is_primary() && zone.place().is_some()).collect();
-        choices.sort_by_key(|zone| (!zone.is_australian(), zone.name()));
+        choices.sort_by_key(|zone| (!zone.is_australian(), zone.capital(), zone.name()));
         choices
     }
 
@@ -47,6 +58,11 @@ impl Zone {
     #[must_use]
     pub fn is_australian(self) -> bool {
         self.0.location().is_some_and(|location| location.country() == "AU")
+    }
+
+    /// The place of an Australian capital in the list. A zone of none comes after all of them.
+    fn capital(self) -> usize {
+        CAPITALS.iter().position(|capital| *capital == self.name()).unwrap_or(CAPITALS.len())
     }
 
     /// The moment on the clocks of the zone.
@@ -168,6 +184,7 @@ mod tests {
         for name in ["Adelaide", "Brisbane", "Darwin", "Hobart", "Lord_Howe", "Melbourne", "Perth", "Sydney"] {
             assert!(names.contains(&format!("Australia/{name}").as_str()), "{name}: {names:?}");
         }
+        assert_eq!(names[..CAPITALS.len()], CAPITALS);
         assert!(!names.contains(&"Australia/NSW"), "another name of Sydney");
         assert!(others.len() > 250 && others.is_sorted_by_key(|zone| zone.name()), "{}", others.len());
         assert!(choices.iter().all(|choice| choice.name().parse() == Ok(*choice)));

@@ -83,6 +83,8 @@ mod tests {
         for name in ["Australia/Sydney", "Europe/Berlin", "UTC", "US/Eastern"] {
             let groups = groups(name.parse().unwrap());
             assert_eq!((groups[0].name, groups.last().unwrap().name), ("Australia", "Other"));
+            let first: Vec<_> = groups[0].zones.iter().take(2).map(|(zone, _)| zone.name()).collect();
+            assert_eq!(first, ["Australia/Sydney", "Australia/Melbourne"]);
             let chosen: Vec<_> =
                 groups.iter().flat_map(|group| &group.zones).filter(|(_, is_chosen)| *is_chosen).collect();
             assert_eq!(chosen.iter().map(|(zone, _)| zone.name()).collect::<Vec<_>>(), [name]);
