@@ -21,10 +21,10 @@ pub(crate) async fn confirm(
     let invitation = open_invitation(&visitor, &invitation, invitations.as_ref()).await?;
     ConfirmPage {
         shell: Shell::new("members", &visitor),
-        title: format!("Revoke the invitation for {}?", invitation.email),
+        title: format!("Withdraw the invitation for {}?", invitation.email),
         text: "The link will stop working immediately. You can invite them again later.",
         action: path_of_invitation(&invitation.token, "withdraw"),
-        button: "Revoke invitation",
+        button: "Withdraw invitation",
         is_danger: true,
         back: MEMBERS,
     }
@@ -38,5 +38,5 @@ pub(crate) async fn withdraw(
 ) -> Result<HttpResponse, PageError> {
     let token = TokenDigest::from_hexadecimal(&invitation).ok_or(PageError::NotFound)?;
     invitations.withdraw(visitor.organisation(), &token, &visitor.audit()).await?;
-    Ok(redirect_with_notice(MEMBERS, "The invitation was revoked."))
+    Ok(redirect_with_notice(MEMBERS, "The invitation was withdrawn."))
 }

@@ -57,7 +57,7 @@ actions! {
     /// A guest was invited.
     MemberInvited = "member_invited" in Members: "invited",
     /// An invitation was withdrawn before it was accepted.
-    InvitationWithdrawn = "invitation_withdrawn" in Members: "revoked the invitation for",
+    InvitationWithdrawn = "invitation_withdrawn" in Members: "withdrew the invitation for",
     /// An invitation was accepted.
     MemberJoined = "member_joined" in Members: "joined as",
     /// A member was removed, and signed out everywhere.

@@ -81,7 +81,7 @@ fn open_invitations_are_listed_until_they_are_accepted_or_withdrawn() {
     let path = between(row, "action=\"", "\"").replace("/resend", "/withdraw");
     let confirm = ada.get(&path);
     assert_eq!(confirm.status, 200);
-    assert!(confirm.text().contains("Revoke the invitation for mistyped@clinic.example?"));
+    assert!(confirm.text().contains("Withdraw the invitation for mistyped@clinic.example?"));
     assert_eq!(open(&app, &withdrawn), 200, "looking changes nothing");
     assert_eq!(ada.post(&path, "").status, 303);
     assert_eq!(open(&app, &withdrawn), 404);
@@ -91,7 +91,7 @@ fn open_invitations_are_listed_until_they_are_accepted_or_withdrawn() {
     assert_eq!(open(&app, &by_operator), 200);
     let noted = "audit_entries WHERE action = 'invitation_withdrawn' AND actor = 'Ada' AND subject LIKE 'mistyped@%'";
     assert_eq!(app.database.count(noted), 1);
-    assert!(ada.get("/settings/activity").text().contains("revoked the invitation for"));
+    assert!(ada.get("/settings/activity").text().contains("withdrew the invitation for"));
 }
 
 #[test]
@@ -172,9 +172,9 @@ fn an_invitation_is_withdrawn_in_a_browser() {
     browser.wait_for("won't be shown again");
     browser.press("Back to members");
     browser.wait_for("Open invitations");
-    browser.press("Revoke");
-    browser.wait_for("Revoke the invitation for mistyped@clinic.example?");
-    browser.press("Revoke invitation");
-    browser.wait_for("The invitation was revoked.");
+    browser.press("Withdraw");
+    browser.wait_for("Withdraw the invitation for mistyped@clinic.example?");
+    browser.press("Withdraw invitation");
+    browser.wait_for("The invitation was withdrawn.");
     assert!(!browser.text().contains("mistyped@"));
 }

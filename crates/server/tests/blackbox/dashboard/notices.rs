@@ -47,7 +47,7 @@ fn every_change_ends_with_a_notice() {
     let list = ada.get("/settings/members").text();
     let withdraw =
         format!("/settings/members/invitations/{}/withdraw", between(&list, "/settings/members/invitations/", "/"));
-    assert_notice(&ada, &ada.post(&withdraw, ""), "The invitation was revoked.");
+    assert_notice(&ada, &ada.post(&withdraw, ""), "The invitation was withdrawn.");
     let removed = ada.confirm(&ada.page_about("Grace", "remove"));
     assert_notice(&ada, &removed, "Grace was removed, and signed out everywhere.");
     assert_notice(&ada, &ada.post("/settings/account/name", "name=Countess"), "Your name was changed.");
