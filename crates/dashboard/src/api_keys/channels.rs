@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{AnswerCount, KeyActivity, KeyQuality, REPLAYED, first_kept_day, list_keys};
+use intake_domain::{AnswerCount, KeyActivity, KeyQuality, KeyRecord, REPLAYED, first_kept_day, list_keys};
 use intake_edge as edge;
 use time::{Date, Duration};
 
@@ -27,10 +27,12 @@ const ROWS_MAX: usize = 100;
 #[template(path = "api_keys/channels.html")]
 struct ChannelsPage {
     shell: Shell,
-    /// The Mondays of the weeks, such as "3 Nov".
+    /// The weeks: "From 3 Nov", "This week so far".
     weeks: Vec<String>,
     /// All keys together first.
     rows: Vec<Channel>,
+    /// "24 keys": those that work or are paused and sent none.
+    others: Option<String>,
 }
 
 /// The patients of a key, or of several.
@@ -41,7 +43,7 @@ struct Channel {
     hint: String,
     /// The bars of the days.
     bars: String,
-    /// The first day and the patients of each week.
+    /// Each week and its patients.
     weeks: Vec<(String, String)>,
     total: String,
     /// "38%".
@@ -56,13 +58,17 @@ pub(crate) async fn channels(
     keys: Part<dyn Keys>,
     activity: Part<dyn KeyActivity>,
 ) -> Result<HttpResponse, PageError> {
-    let since = first_kept_day(visitor.zone(), edge::now());
+    let now = edge::now();
+    let since = first_kept_day(visitor.zone(), now);
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let ids: Vec<_> = all.iter().map(|key| key.id).collect();
     let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED], since).await?;
     let mut by_key: Vec<_> = all.iter().filter_map(|key| Some((key, by_day(answers.get(&key.id)?)))).collect();
     by_key.retain(|(_, days)| !days.is_empty());
     by_key.sort_by_key(|(_, days)| Reverse(total(days)));
+    let has_sent = |key: &KeyRecord| by_key.iter().any(|(one, _)| one.id == key.id);
+    let others = all.iter().filter(|key| !key.is_over(now) && !has_sent(key)).count();
+    let others = Some(counted(others, "key")).filter(|_| others > 0);
     let sum = merged(by_key.iter().map(|(_, days)| days));
     let weeks = weeks(since);
     let mut rows = vec![Channel::new("All keys".to_owned(), &sum, &sum, &weeks, since)];
@@ -74,9 +80,9 @@ pub(crate) async fn channels(
         let days = merged(others.iter().map(|(_, days)| days));
         rows.push(Channel::new(counted(others.len(), "other key"), &days, &sum, &weeks, since));
     }
-    let weeks = weeks.into_iter().map(without_year).collect();
+    let weeks = weeks.into_iter().map(|week| label(week, since)).collect();
     let rows = if sum.is_empty() { Vec::new() } else { rows };
-    render(StatusCode::OK, &ChannelsPage { shell: Shell::new("keys", &visitor), weeks, rows })
+    render(StatusCode::OK, &ChannelsPage { shell: Shell::new("keys", &visitor), weeks, rows, others })
 }
 
 /// The patients of a key by day. A repeated answer is no patient.
@@ -101,11 +107,21 @@ fn total(days: &ByDay) -> u64 {
     days.values().sum()
 }
 
-/// The Mondays of the weeks of the last 30 days.
+/// The Mondays of the weeks that lie within the last 30 days, and of the present one. A part of a week would look like
+/// a fall.
 fn weeks(since: Date) -> Vec<Date> {
-    let last = since + Duration::days(29);
-    let mondays = (0..).map(|week| monday(since) + Duration::weeks(week));
-    mondays.take_while(|monday| *monday <= last).collect()
+    let first = monday(since + Duration::days(6));
+    (0..).map(|week| first + Duration::weeks(week)).take_while(|monday| *monday <= today(since)).collect()
+}
+
+/// The last of the 30 days.
+fn today(since: Date) -> Date {
+    since + Duration::days(29)
+}
+
+/// The name of a week.
+fn label(week: Date, since: Date) -> String {
+    if week == monday(today(since)) { "This week so far".to_owned() } else { format!("From {}", without_year(week)) }
 }
 
 fn monday(day: Date) -> Date {
@@ -124,7 +140,7 @@ impl Channel {
             link: None,
             hint: String::new(),
             bars,
-            weeks: weeks.iter().map(|week| (without_year(*week), grouped(of_week(*week)))).collect(),
+            weeks: weeks.iter().map(|week| (label(*week, since), grouped(of_week(*week)))).collect(),
             total: grouped(total(days)),
             share: if share == 0 { "under 1%".to_owned() } else { format!("{share}%") },
         }
@@ -146,8 +162,8 @@ mod tests {
     #[test]
     fn patients_are_counted_by_the_weeks_that_people_know() {
         assert_eq!(
-            weeks(SINCE).into_iter().map(without_year).collect::<Vec<_>>().join(" "),
-            "3 Nov 10 Nov 17 Nov 24 Nov 1 Dec"
+            weeks(SINCE).into_iter().map(|week| label(week, SINCE)).collect::<Vec<_>>().join(", "),
+            "From 10 Nov, From 17 Nov, From 24 Nov, This week so far"
         );
         let sunday = date!(2025 - 11 - 09);
         let answers = [
@@ -160,7 +176,8 @@ mod tests {
         let days = by_day(&answers);
         let shown = Channel::new("Desk".to_owned(), &days, &merged([&days, &days].into_iter()), &weeks(SINCE), SINCE);
         let patients: Vec<_> = shown.weeks.iter().map(|(_, patients)| patients.as_str()).collect();
-        assert_eq!(patients, ["1,002", "4", "0", "0", "0"]);
+        assert_eq!(weeks(date!(2025 - 11 - 03))[0], date!(2025 - 11 - 03), "a week that lies within the days");
+        assert_eq!(patients, ["4", "0", "0", "0"]);
         assert_eq!((shown.total.as_str(), shown.share.as_str()), ("1,006", "50%"));
         assert!(shown.bars.starts_with("M2 24v-2M22 24v-"), "{}", shown.bars);
     }
