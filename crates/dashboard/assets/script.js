@@ -129,6 +129,12 @@ for (const table of document.querySelectorAll(".keys table")) {
     table.tBodies[0].addEventListener("focusin", (event) => enter(event.target.closest("tr")));
     table.tBodies[0].addEventListener("keydown", (event) => {
         const row = event.target.closest("tr");
+        const menu = CSS.supports("selector(:popover-open)") && row.querySelector(":popover-open");
+        if (menu && event.key === "ArrowDown" && !menu.contains(event.target)) {
+            event.preventDefault();
+            menu.querySelector("a, button").focus();
+            return;
+        }
         const next = rows[rows.indexOf(row) + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? NaN)];
         if (!next || event.target.closest("[popover]")) {
             return;

@@ -5,21 +5,22 @@ use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
-    AllowedNetworks, KeyContact, KeyFormat, KeyId, KeyRequest, KeySecret, Name, NameError, create_key,
+    AllowedNetworks, KeyContact, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, Name, NameError, create_key,
+    list_keys,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::api_keys::LIST;
 use crate::api_keys::contact::ContactField;
-use crate::api_keys::created::show_made;
+use crate::api_keys::created::{Namesake, show_made};
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
 use crate::api_keys::networks::NetworksField;
 use crate::mails::{KeyChange, MailedKey};
 use crate::page::error::PageError;
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
-use crate::page::visitor::KeyManager;
+use crate::page::visitor::{KeyManager, Visitor};
 
 #[derive(Template)]
 #[template(path = "api_keys/new.html")]
@@ -110,5 +111,15 @@ pub(crate) async fn create(
         let key = MailedKey { name: made.name.as_str(), hint: made.key.hint(), contact: contact.as_str() };
         visitor.mail_key(key, KeyChange::Created).await?;
     }
-    show_made(&visitor, made, id, LIST, None)
+    let namesake = namesake(&visitor, keys.as_ref(), &form.name, id).await?;
+    show_made(&visitor, made, id, LIST, None, namesake)
+}
+
+/// Another working key with this name, which the new one may be meant to replace.
+async fn namesake(visitor: &Visitor, keys: &dyn Keys, name: &str, new: KeyId) -> Result<Option<Namesake>, PageError> {
+    let now = edge::now();
+    let all = list_keys(keys, visitor.organisation()).await?;
+    let is_namesake = |key: &KeyRecord| key.name == name && key.id != new && key.status(now).is_active();
+    let found = all.into_iter().rev().find(is_namesake);
+    Ok(found.map(|key| Namesake { link: format!("{LIST}/{}", key.id), hint: key.hint }))
 }

@@ -4,10 +4,13 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Path;
 use askama::Template;
-use intake_domain::{AnswerCode, AnswerCount, IssuedKey, KeyActivity, KeyFormat, KeyId, ManageKeysError, Member};
+use intake_domain::{
+    AnswerCode, AnswerCount, IssuedKey, KeyActivity, KeyFormat, KeyId, ManageKeysError, Member, Refusal,
+};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
+use crate::api_keys::refusals::is_own_setting;
 use crate::api_keys::usage::{is_accepted, reasons};
 use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
@@ -34,7 +37,8 @@ struct CreatedKeyPage<'a> {
     contact: &'a Member,
     base_url: &'a str,
     expires_at: Option<Moment>,
-    replaced: Option<Replaced>,
+    replaced: Option<Replaced<'a>>,
+    namesake: Option<Namesake>,
     /// Address of the next page.
     next: &'a str,
     /// Variables that a shell must have before it runs one of the samples.
@@ -43,10 +47,18 @@ struct CreatedKeyPage<'a> {
 }
 
 /// The key that the new one replaces.
-pub(crate) struct Replaced {
+pub(crate) struct Replaced<'a> {
     /// The address of its page.
     pub(crate) link: String,
+    pub(crate) hint: &'a str,
     pub(crate) end: OldKeyEnd,
+}
+
+/// Another working key with the same name.
+pub(crate) struct Namesake {
+    /// The address of its page.
+    pub(crate) link: String,
+    pub(crate) hint: String,
 }
 
 /// End of a key that is replaced.
@@ -58,6 +70,8 @@ pub(crate) enum OldKeyEnd {
         latest: Moment,
     },
     Revoked,
+    /// It had stopped by itself.
+    Expired,
 }
 
 /// Shows a key that was just made under this id, this one time.
@@ -66,10 +80,14 @@ pub(crate) fn show_made(
     made: Result<IssuedKey, ManageKeysError>,
     id: KeyId,
     next: &str,
-    replaced: Option<Replaced>,
+    replaced: Option<Replaced<'_>>,
+    namesake: Option<Namesake>,
 ) -> Result<HttpResponse, PageError> {
     match made {
-        Ok(made) => render(StatusCode::OK, &CreatedKeyPage { replaced, ..CreatedKeyPage::new(visitor, &made, next)? }),
+        Ok(made) => {
+            let page = CreatedKeyPage { replaced, namesake, ..CreatedKeyPage::new(visitor, &made, next)? };
+            render(StatusCode::OK, &page)
+        }
         // The form was sent before, or from another window: the key's page shows what was made.
         Err(ManageKeysError::AlreadyMade) => Ok(Filter::default().on_key_page().back_with_notice(id, MADE_BEFORE)),
         Err(error) => Err(error.into()),
@@ -86,14 +104,19 @@ pub(crate) async fn first_use(
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
     let since = visitor.zone().day(key.created_at);
     let answers = activity.answers(visitor.organisation(), key.id, since).await?;
-    let (outcome, text) = match FirstAnswer::best(&answers) {
+    let refusals = activity.refusals(visitor.organisation(), key.id).await?;
+    let (outcome, text) = match FirstAnswer::best(&answers, &refusals) {
         Some(FirstAnswer::Created) => ("accepted", "First request received. It created a patient.".to_owned()),
         Some(FirstAnswer::Checked) => {
             ("accepted", "First request received. It was a check and stored nothing.".to_owned())
         }
         // The counts are stored some seconds after the use.
         _ if key.last_used_at.is_some() => ("waiting", "First request received.".to_owned()),
-        Some(FirstAnswer::Refused(why)) => ("refused", format!("A request was refused: {why}. Tell the vendor.")),
+        Some(FirstAnswer::Refused(why)) => {
+            let is_ours = refusals.iter().any(|refusal| refusal.reason.is_some_and(is_own_setting));
+            let advice = if is_ours { "Change Allowed networks on the key's page." } else { "Tell the vendor." };
+            ("refused", format!("A request was refused: {why}. {advice}"))
+        }
         None => ("waiting", String::new()),
     };
     // Names of fields and our own words need no escaping.
@@ -110,7 +133,7 @@ enum FirstAnswer {
 }
 
 impl FirstAnswer {
-    fn best(answers: &[AnswerCount]) -> Option<Self> {
+    fn best(answers: &[AnswerCount], refusals: &[Refusal]) -> Option<Self> {
         let is_any = |is_it: fn(&AnswerCode) -> bool| answers.iter().any(|answer| is_it(&answer.code));
         if is_any(|code| *code == PATIENT_CREATED) {
             return Some(Self::Created);
@@ -118,7 +141,7 @@ impl FirstAnswer {
         if is_any(|code| is_accepted(*code)) {
             return Some(Self::Checked);
         }
-        let first = reasons(answers).into_iter().next()?;
+        let first = reasons(answers, refusals).into_iter().next()?;
         let fields: Vec<_> = answers.iter().filter_map(|answer| answer.field.as_deref()).collect();
         Some(Self::Refused(if fields.is_empty() { first.words.to_owned() } else { fields.join(", ") }))
     }
@@ -139,6 +162,7 @@ impl<'a> CreatedKeyPage<'a> {
             base_url,
             expires_at: made.expires_at.map(|at| end(at, visitor.zone())),
             replaced: None,
+            namesake: None,
             next,
             settings: settings(base_url, authority),
             samples: samples(environment),

@@ -108,7 +108,8 @@ impl Expiry {
         let same = old.and_then(|old| old.days(visitor.zone)).filter(|days| is_allowed(*days));
         let mut numbers: Vec<i64> = NUMBERS.into_iter().filter(|days| is_allowed(*days)).collect();
         numbers.extend(longest.filter(|days| !numbers.contains(days)));
-        let usual_choice = match (old, same, longest) {
+        let working = old.filter(|old| !old.is_over(now));
+        let usual_choice = match (working, same, longest) {
             (Some(_), Some(_), _) => "same".to_owned(),
             (Some(_), None, None) => "never".to_owned(),
             (Some(_), None, Some(longest)) => longest.to_string(),

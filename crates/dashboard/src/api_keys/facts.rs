@@ -42,8 +42,8 @@ struct ConfirmPage<'a> {
     back: String,
 }
 
-/// Asks whether to do this to a key, such as "Revoke", with what follows from it.
-pub(crate) async fn ask(own: &OwnKey, what: &str, text: &str) -> Result<HttpResponse, PageError> {
+/// Asks whether to do this to a key, such as "Revoke", with what follows from it, and whether it can't be undone.
+pub(crate) async fn ask(own: &OwnKey, what: &str, text: &str, is_danger: bool) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = own;
     let page = ConfirmPage {
         shell: Shell::new("keys", visitor),
@@ -52,7 +52,7 @@ pub(crate) async fn ask(own: &OwnKey, what: &str, text: &str) -> Result<HttpResp
         text,
         action: format!("/settings/api-keys/{}/{}{}", key.id, what.to_lowercase(), filter.query()),
         button: format!("{what} key"),
-        is_danger: true,
+        is_danger,
         back: filter.back(key.id),
     };
     render(StatusCode::OK, &page)

@@ -3,6 +3,7 @@
 use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, OnlyRefused, SignedIn};
 use time::{Duration, OffsetDateTime};
 
+use crate::api_keys::refusals::is_own_setting;
 use crate::page::moment::{Moment, end, exact, relative};
 
 /// A key that was not used for so long may have been forgotten.
@@ -35,13 +36,17 @@ pub(crate) struct KeyRow {
     pub(crate) must_be_replaced: bool,
     /// The time that the organisation allows, if the key works longer.
     pub(crate) too_long: Option<KeyAge>,
-    /// Warning that all requests are refused, with the fields that the refusals name.
-    pub(crate) only_refused: Option<String>,
+    /// Warning that all requests are refused, and why.
+    pub(crate) only_refused: Option<RefusalWarning>,
+    /// Time of the last refusal, if nothing was ever accepted.
+    pub(crate) last_refused_at: Option<Moment>,
     /// True if members got a mail lately that the key is refused more often than usual, but not always.
     pub(crate) is_refused_more: bool,
     /// Time at which the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
     pub(crate) is_over: bool,
+    /// Time at which it expired, if it was not revoked since.
+    pub(crate) expired_at: Option<Moment>,
 }
 
 impl KeyRow {
@@ -66,7 +71,7 @@ impl KeyRow {
             created_at: exact(key.created_at),
             created_by: by(&key.created_by),
             last_used_at: key.last_used_at.map(relative),
-            unused: unused(key, now).filter(|_| !is_over),
+            unused: unused(key, now).filter(|_| !is_over && last_refused_at(key).is_none()),
             client: Some(client.join(", ")).filter(|client| !client.is_empty()),
             networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
             status,
@@ -80,20 +85,38 @@ impl KeyRow {
             paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(end),
             is_revoked: key.revoked_at.is_some(),
             is_paused: key.paused_at.is_some(),
-            can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
+            can_be_replaced: key.successor.is_none() && key.status(now).can_be_replaced(),
             must_be_replaced: key.must_be_replaced(now),
             only_refused: key.only_refused.as_ref().filter(|_| key.status(now).is_active()).map(only_refused),
+            last_refused_at: last_refused_at(key).map(exact),
             is_refused_more: key.is_refused_more(now) && key.only_refused.is_none(),
             too_long: age.filter(|age| key.exceeds(*age, now)),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= EXPIRES_SOON).map(relative),
             is_over,
+            expired_at: status_at.filter(|_| matches!(key.status(now), KeyStatus::Expired(_))),
         }
     }
 }
 
-fn only_refused(OnlyRefused { fields }: &OnlyRefused) -> String {
-    let colon = if fields.is_empty() { "" } else { ": " };
-    format!("Only refusals{colon}{}", fields.join(", "))
+/// Warning that no patient is received.
+pub(crate) struct RefusalWarning {
+    pub(crate) text: String,
+    pub(crate) is_own_setting: bool,
+}
+
+fn only_refused(OnlyRefused { fields, reason, .. }: &OnlyRefused) -> RefusalWarning {
+    let is_own_setting = reason.is_some_and(is_own_setting);
+    let why = match fields.as_slice() {
+        _ if is_own_setting => "comes from an address that isn't in Allowed networks".to_owned(),
+        [] => "is refused".to_owned(),
+        fields => format!("is refused ({})", fields.join(", ")),
+    };
+    RefusalWarning { text: format!("No patient is received: every request {why}."), is_own_setting }
+}
+
+/// Time of a key's last refusal, if nothing was ever accepted with it.
+pub(crate) fn last_refused_at(key: &KeyRecord) -> Option<OffsetDateTime> {
+    key.only_refused.as_ref().filter(|_| key.last_used_at.is_none())?.last_at
 }
 
 /// For how long nothing has used a key, if that is long, or longer than usual.

@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use intake_domain::{
-    AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus, SignedIn, Zone,
+    AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus, OnlyRefused, SignedIn, Zone,
 };
 use time::{Date, OffsetDateTime};
 
+use crate::api_keys::key_row::last_refused_at;
+use crate::api_keys::refusals::{is_own_setting, phrase};
 use crate::api_keys::sparkline::Sparkline;
 use crate::api_keys::usage::CREATED;
 use crate::page::moment::{Moment, last_day, relative};
@@ -22,6 +24,8 @@ pub(crate) struct ListedKey {
     pub(crate) status: Status,
     pub(crate) use_of_it: Sparkline,
     pub(crate) last_used_at: Option<Moment>,
+    /// Time of the last refusal, if nothing was ever accepted.
+    pub(crate) last_refused_at: Option<Moment>,
     pub(crate) expires: Expires,
     pub(crate) is_over: bool,
     pub(crate) is_paused: bool,
@@ -83,10 +87,11 @@ impl ListedKey {
             status: Status::new(&key, answers, age, now),
             use_of_it: Sparkline::new(answers, since),
             last_used_at: key.last_used_at.map(|at| relative(at, zone)),
+            last_refused_at: last_refused_at(&key).map(|at| relative(at, zone)),
             expires: Expires::new(&key, zone, now),
             is_over,
             is_paused: key.paused_at.is_some(),
-            can_be_replaced: key.successor.is_none() && key.paused_at.is_none(),
+            can_be_replaced: key.successor.is_none() && key.status(now).can_be_replaced(),
             other: other.filter(|_| !is_over),
             is_nested,
             name: key.name,
@@ -114,7 +119,7 @@ impl Status {
             return noted("bad", "Replace now", "Sent unencrypted".to_owned());
         }
         if let Some(refused) = &key.only_refused {
-            return noted("bad", "Only refusals", refused.fields.join(", "));
+            return Self { contact: some(asked_for(refused, key)), ..noted("bad", "Only refusals", why(refused)) };
         }
         if key.is_refused_more(now) {
             return noted("warn", "Often refused", "More than usual".to_owned());
@@ -128,6 +133,19 @@ impl Status {
         let too_long = age.filter(|age| key.exceeds(*age, now)).map(|age| format!("Works longer than {age}"));
         Self { contact: None, ..noted("active", "Active", too_long.unwrap_or_default()) }
     }
+}
+
+/// The reason why all requests are refused: one that the clinic's own setting is, or else the fields.
+fn why(refused: &OnlyRefused) -> String {
+    match refused.reason {
+        Some(reason) if refused.fields.is_empty() || is_own_setting(reason) => phrase(reason).to_owned(),
+        _ => refused.fields.join(", "),
+    }
+}
+
+/// Whom to ask about it: the vendor can't change what the clinic has set.
+fn asked_for<'a>(refused: &OnlyRefused, key: &'a KeyRecord) -> &'a str {
+    if refused.reason.is_some_and(is_own_setting) { "" } else { &key.contact }
 }
 
 fn undiallable(quality: &KeyQuality) -> Option<String> {

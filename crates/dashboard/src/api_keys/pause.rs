@@ -24,7 +24,7 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
         KeyStatus::Suspended(_) if own.key.paused_at.is_some() => Ok(back(&own, PAUSED_TOO)),
         KeyStatus::Revoked(_) | KeyStatus::Expired(_) => Ok(back(&own, OVER)),
         KeyStatus::Active | KeyStatus::ActiveUntil(_) | KeyStatus::Suspended(_) => {
-            ask(&own, "Pause", CONSEQUENCE).await
+            ask(&own, "Pause", CONSEQUENCE, false).await
         }
     }
 }

@@ -34,14 +34,20 @@ impl RefusalRow {
     }
 }
 
-fn phrase(reason: RefusalReason) -> &'static str {
+/// Returns whether the clinic's own list of networks refuses, which the vendor can't change.
+pub(crate) fn is_own_setting(reason: RefusalReason) -> bool {
+    reason == RefusalReason::Elsewhere
+}
+
+/// The reason in words.
+pub(crate) fn phrase(reason: RefusalReason) -> &'static str {
     match reason {
         RefusalReason::Unencrypted => "Sent unencrypted",
         RefusalReason::Revoked => "The key was revoked",
         RefusalReason::Suspended => "The organisation was suspended",
         RefusalReason::Expired => "The key had expired",
         RefusalReason::Paused => "The key was paused",
-        RefusalReason::Elsewhere => "From an address that the key doesn't allow",
+        RefusalReason::Elsewhere => "From an address that isn't in Allowed networks",
         RefusalReason::RateExceeded => "Too many requests",
         RefusalReason::MediaType => "Not UTF-8 JSON",
         RefusalReason::TooLarge => "Too large",

@@ -1,6 +1,7 @@
 //! Replaces a key: makes a new key with the old one's name. A routine replacement leaves no gap: the old key works for
 //! a while after the new one has created a patient, but not past its latest end. A key that someone may have is revoked
-//! at once. The new key lasts as long as the old one, unless the visitor chooses otherwise.
+//! at once, and nothing is asked about an expired key. The new key lasts as long as the old one, unless the visitor
+//! chooses otherwise.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -22,7 +23,7 @@ use crate::api_keys::filter::Filter;
 use crate::mails::{KeyChange, MailedKey};
 use crate::page::draft::Draft;
 use crate::page::error::PageError;
-use crate::page::moment::end;
+use crate::page::moment::{Moment, end};
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 
@@ -38,6 +39,8 @@ struct ReplacePage<'a> {
     new_id: String,
     name: &'a str,
     facts: KeyFacts,
+    /// Time at which the old key expired, if it has.
+    expired_at: Option<Moment>,
     choices: ReplaceChoices,
     expiry: ExpiryFields,
 }
@@ -58,6 +61,7 @@ struct ReplaceChoices {
     /// `routine`, or `leaked` if someone may have the key.
     #[serde(default = "ReplaceChoices::routine")]
     why: String,
+    #[serde(default)]
     ends_after: String,
     #[serde(default = "ReplaceChoices::usual_end")]
     ends_by: String,
@@ -81,7 +85,7 @@ const LATEST_ENDS: [(&str, &str, Duration); 4] = [
 
 pub(crate) async fn page(own: OwnKey) -> Result<HttpResponse, PageError> {
     let (OwnKey { visitor, key: old, filter }, now) = (&own, edge::now());
-    if !old.status(now).is_active() {
+    if !old.status(now).can_be_replaced() {
         return Ok(not_replaced(old, filter));
     }
     let new_id = KeyId::new(now, edge::random()).to_string();
@@ -123,7 +127,7 @@ pub(crate) async fn submit(
         secret: KeySecret::new(edge::random()),
     };
     let made = match old_end {
-        OldKeyEnd::Later { .. } => create_key(keys.as_ref(), &format, request, &audit).await,
+        OldKeyEnd::Later { .. } | OldKeyEnd::Expired => create_key(keys.as_ref(), &format, request, &audit).await,
         OldKeyEnd::Revoked => {
             replace_leaked_key(keys.as_ref(), keys.as_ref(), &format, request, &audit, &visitor.audit()).await
         }
@@ -137,8 +141,8 @@ pub(crate) async fn submit(
             visitor.mail_key(old.into(), KeyChange::Revoked).await?;
         }
     }
-    let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), end: old_end };
-    show_made(visitor, made, id, &filter.back(old.id), Some(replaced))
+    let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), hint: &old.hint, end: old_end };
+    show_made(visitor, made, id, &filter.back(old.id), Some(replaced), None)
 }
 
 fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {
@@ -146,7 +150,7 @@ fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {
     let notice = match old.status(edge::now()) {
         KeyStatus::Paused(_) => format!("“{name}” is paused. Resume it before you replace it, or create a new key."),
         KeyStatus::Suspended(_) => format!("“{name}” can't be replaced while the organisation is suspended."),
-        _ => format!("“{name}” is no longer active, so nothing can replace it. Create a new key instead."),
+        _ => format!("“{name}” was revoked, so nothing can replace it. Create a new key instead."),
     };
     filter.back_with_notice(old.id, &notice)
 }
@@ -181,6 +185,9 @@ impl ReplaceChoices {
         now: OffsetDateTime,
         zone: Zone,
     ) -> Result<(Replacement, OldKeyEnd), PageError> {
+        if let KeyStatus::Expired(_) = old.status(now) {
+            return Ok((Replacement::at_once(old.id, now), OldKeyEnd::Expired));
+        }
         match self.why.as_str() {
             "leaked" => return Ok((Replacement::at_once(old.id, now), OldKeyEnd::Revoked)),
             "routine" => {}
@@ -206,6 +213,7 @@ impl<'a> ReplacePage<'a> {
             back: filter.back(old.id),
             new_id,
             name: &old.name,
+            expired_at: facts.key.expired_at,
             facts,
             choices,
             expiry,

@@ -16,7 +16,7 @@ const CONSEQUENCE: &str = "Requests using this key will be refused immediately. 
 pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
     match own.key.revoked_at {
         Some(at) => Ok(back_from_revoked(&own, at)),
-        None => ask(&own, "Revoke", CONSEQUENCE).await,
+        None => ask(&own, "Revoke", CONSEQUENCE, true).await,
     }
 }
 

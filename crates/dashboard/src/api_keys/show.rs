@@ -16,6 +16,8 @@ pub(crate) enum Show {
     #[serde(alias = "expired", alias = "revoked")]
     Ended,
     All,
+    /// Keys that expired lately and have no replacement.
+    Lapsed,
     Expiring,
     Refused,
     Unused,
@@ -35,7 +37,7 @@ impl Show {
     /// Statuses that have a link.
     const STATUSES: [Self; 5] = [Self::Current, Self::Active, Self::Paused, Self::Suspended, Self::Ended];
     /// Reasons why keys need attention.
-    const REASONS: [Self; 4] = [Self::Expiring, Self::Refused, Self::Unused, Self::Silent];
+    const REASONS: [Self; 5] = [Self::Lapsed, Self::Expiring, Self::Refused, Self::Unused, Self::Silent];
 
     /// Links to statuses that have keys, but not to one that leads to the very keys of the usual list.
     pub(crate) fn statuses(self, page: &KeyPage, link: impl Fn(Self) -> String) -> Vec<ShowLink> {
@@ -65,6 +67,7 @@ impl Show {
             Self::Paused => "paused",
             Self::Ended => "ended",
             Self::All => "all",
+            Self::Lapsed => "lapsed",
             Self::Expiring => "expiring",
             Self::Refused => "refused",
             Self::Unused => "unused",
@@ -81,6 +84,7 @@ impl Show {
             Self::Paused => KeyScope::Paused,
             Self::Ended => KeyScope::Ended,
             Self::All => KeyScope::All,
+            Self::Lapsed => KeyScope::Lapsed,
             Self::Expiring => KeyScope::Expiring,
             Self::Refused => KeyScope::OnlyRefused,
             Self::Unused => KeyScope::NeverUsed,
@@ -97,6 +101,7 @@ impl Show {
             (Self::Paused, _) => "Paused",
             (Self::Ended, _) => "Ended",
             (Self::All, _) => "All",
+            (Self::Lapsed, _) => "expired this week",
             (Self::Expiring, 1) => "expires within a week",
             (Self::Expiring, _) => "expire within a week",
             (Self::Refused, 1) => "only gets refusals",

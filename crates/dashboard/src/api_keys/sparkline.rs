@@ -22,6 +22,8 @@ pub(crate) struct Sparkline {
     pub(crate) refused: String,
     /// The numbers in words.
     pub(crate) words: String,
+    /// The numbers alone: "4,890 · 43 refused". Empty: there were no requests.
+    pub(crate) numbers: String,
 }
 
 impl Sparkline {
@@ -37,11 +39,16 @@ impl Sparkline {
         }
         let total =
             |count: fn((u64, u64)) -> u64| grouped(days.iter().map(|day| count((day.accepted, day.refused))).sum());
-        let words = match (total(|(accepted, _)| accepted), total(|(_, refused)| refused)) {
-            (accepted, refused) if accepted == "0" && refused == "0" => "No requests".to_owned(),
-            (accepted, refused) => format!("{accepted} accepted, {refused} refused"),
+        let (of_accepted, of_refused) = (total(|(accepted, _)| accepted), total(|(_, refused)| refused));
+        let (words, numbers) = match (of_accepted.as_str(), of_refused.as_str()) {
+            ("0", "0") => ("No requests".to_owned(), String::new()),
+            (_, "0") => (format!("{of_accepted} accepted, 0 refused"), of_accepted),
+            _ => (
+                format!("{of_accepted} accepted, {of_refused} refused"),
+                format!("{of_accepted} · {of_refused} refused"),
+            ),
         };
-        Self { accepted, refused, words }
+        Self { accepted, refused, words, numbers }
     }
 }
 
@@ -72,7 +79,10 @@ mod tests {
         let drawn = Sparkline::new(&answers, FIRST);
         assert_eq!(drawn.accepted, "M2 24v-2M118 24v-9", "one request is seen");
         assert_eq!(drawn.refused, "M118 15v-12");
-        assert_eq!(drawn.words, "901 accepted, 1,100 refused");
+        assert_eq!(
+            (drawn.words.as_str(), drawn.numbers.as_str()),
+            ("901 accepted, 1,100 refused", "901 · 1,100 refused")
+        );
     }
 
     #[test]

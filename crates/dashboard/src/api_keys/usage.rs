@@ -2,20 +2,22 @@
 //! and refused requests, why requests were refused, and the last refusals with their request ids.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
     ANSWERS_KEPT, AnswerCode, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor,
-    first_kept_day,
+    Refusal, first_kept_day,
 };
 use intake_edge as edge;
 use time::{Date, Duration};
 
 use crate::api_keys::key_row::KeyRow;
-use crate::api_keys::refusals::RefusalRow;
+use crate::api_keys::refusals::{RefusalRow, is_own_setting, phrase};
 use crate::api_keys::{OwnKey, SeenKey};
+use crate::page::base_url::BaseUrl;
 use crate::page::day::in_words;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
@@ -29,6 +31,8 @@ const HEIGHT: u64 = 100;
 const SCALE_MIN: u64 = 10;
 /// Number of reasons that are shown: the others are rare.
 const REASONS: usize = 8;
+/// Number of refused requests in the message for the vendor: enough to find the fault.
+const IN_MESSAGE: usize = 5;
 pub(crate) const CREATED: AnswerCode = AnswerCode(201);
 
 #[derive(Template)]
@@ -53,8 +57,11 @@ struct UsagePage<'a> {
     /// The addresses of the key that this one replaces, and of the one that replaces it.
     replaces: Option<String>,
     successor: Option<Successor>,
+    /// The address of the last request from elsewhere than the key allows.
+    refused_from: Option<IpAddr>,
     refusals: Vec<RefusalRow>,
     quality: KeyQuality,
+    base_url: &'a str,
 }
 
 /// The key that replaces the one on the page.
@@ -95,6 +102,7 @@ pub(crate) async fn page(
     SeenKey(OwnKey { visitor, key, filter }): SeenKey,
     activity: Part<dyn KeyActivity>,
     format: Part<KeyFormat>,
+    base: Part<BaseUrl>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
     let since = first_kept_day(visitor.zone(), now);
@@ -116,13 +124,15 @@ pub(crate) async fn page(
         refused: total(false),
         days,
         most,
-        reasons: reasons(&answers),
+        reasons: reasons(&answers, &refusals),
+        refused_from: refusals.iter().find(|one| one.reason.is_some_and(is_own_setting)).and_then(|one| one.address),
         note: &key.note,
         contact: &key.contact,
         replaces: key.replaces.map(address),
         successor: key.successor.map(Successor::from),
         refusals: refusals.into_iter().map(|refusal| RefusalRow::new(refusal, visitor.zone())).collect(),
         quality: KeyQuality::new(&answers, CREATED),
+        base_url: &base.0,
     };
     render(StatusCode::OK, &page)
 }
@@ -171,7 +181,7 @@ pub(crate) fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
 }
 
 /// The most frequent refusals, each with the fields that its answers named; both sorted by how often they occurred.
-pub(crate) fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
+pub(crate) fn reasons(answers: &[AnswerCount], refusals: &[Refusal]) -> Vec<Reason> {
     let mut by_status: BTreeMap<u16, (u64, BTreeMap<&str, u64>)> = BTreeMap::new();
     for answer in answers.iter().filter(|answer| !is_accepted(answer.code)) {
         let (count, fields) = by_status.entry(answer.code.0).or_default();
@@ -187,9 +197,18 @@ pub(crate) fn reasons(answers: &[AnswerCount]) -> Vec<Reason> {
         let mut fields: Vec<_> = fields.into_iter().collect();
         fields.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let fields: Vec<_> = fields.iter().map(|(field, count)| format!("{field} ({})", grouped(*count))).collect();
-        Reason { status, words: words(status), fields: fields.join(", "), count: grouped(count) }
+        Reason { status, words: reason_of(status, refusals), fields: fields.join(", "), count: grouped(count) }
     };
     by_status.into_iter().map(reason).collect()
+}
+
+/// Reason that all refusals with a status have which are kept one by one, or else what the status means.
+fn reason_of(status: u16, refusals: &[Refusal]) -> &'static str {
+    let mut kept = refusals.iter().filter(|refusal| refusal.code.0 == status).map(|refusal| refusal.reason);
+    match kept.next() {
+        Some(Some(first)) if kept.all(|reason| reason == Some(first)) => phrase(first),
+        _ => words(status),
+    }
 }
 
 /// Returns what a status means, for people who do not send requests themselves.
@@ -210,6 +229,7 @@ fn words(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use intake_domain::RefusalReason;
     use time::macros::date;
 
     use super::*;
@@ -245,6 +265,24 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_named_by_its_reason_where_all_have_the_same() {
+        let refused = |reason| Refusal {
+            at: time::OffsetDateTime::UNIX_EPOCH,
+            code: AnswerCode(401),
+            reason: Some(reason),
+            fields: Vec::new(),
+            is_simulated: false,
+            address: None,
+            request_id: String::new(),
+        };
+        let [elsewhere, paused] = [RefusalReason::Elsewhere, RefusalReason::Paused].map(refused);
+        let named = |refusals: &[Refusal]| reasons(&[answer(date!(2025 - 12 - 03), 401, None, 227)], refusals)[0].words;
+        assert_eq!(named(&[elsewhere.clone(), elsewhere.clone()]), "From an address that isn't in Allowed networks");
+        assert_eq!(named(&[elsewhere, paused]), "Key not accepted");
+        assert_eq!(named(&[]), "Key not accepted");
+    }
+
+    #[test]
     fn the_most_frequent_refusal_comes_first_with_its_fields() {
         let day = date!(2025 - 12 - 03);
         let answers = [
@@ -255,7 +293,7 @@ mod tests {
             answer(day, 422, Some("phoneNumber"), 6),
         ];
         let shown: Vec<_> =
-            reasons(&answers).into_iter().map(|reason| (reason.status, reason.fields, reason.count)).collect();
+            reasons(&answers, &[]).into_iter().map(|reason| (reason.status, reason.fields, reason.count)).collect();
         assert_eq!(
             shown,
             [(422, "phoneNumber (6), email (3)".to_owned(), "7".to_owned()), (400, String::new(), "2".to_owned())]

@@ -5,6 +5,7 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{MemberRecord, Passwords};
 
+use crate::members::made_keys::{MadeKey, made_keys};
 use crate::members::{OwnMember, SeenMember};
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, exact};
@@ -20,12 +21,15 @@ struct MemberPage {
     is_last_administrator: bool,
     /// Returns whether members sign in with passwords.
     has_passwords: bool,
+    keys: Vec<MadeKey>,
 }
 
 pub(crate) async fn page(SeenMember(own): SeenMember) -> Result<HttpResponse, PageError> {
     let is_me = own.is_me();
+    let keys = made_keys(&own.visitor, &own.member).await?;
     let OwnMember { visitor, member, is_last_administrator } = own;
     let (shell, joined_at) = (Shell::new("members", &visitor), exact(member.joined_at, visitor.zone()));
     let has_passwords = visitor.shared::<Passwords>()?.are_on();
-    render(StatusCode::OK, &MemberPage { shell, member, joined_at, is_me, is_last_administrator, has_passwords })
+    let page = MemberPage { shell, member, joined_at, is_me, is_last_administrator, has_passwords, keys };
+    render(StatusCode::OK, &page)
 }

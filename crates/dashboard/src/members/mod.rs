@@ -14,6 +14,7 @@ pub(crate) mod invitation;
 pub(crate) mod invitation_provider;
 pub(crate) mod invite;
 pub(crate) mod list;
+pub(crate) mod made_keys;
 pub(crate) mod member;
 pub(crate) mod remove;
 pub(crate) mod reset_password;

@@ -5,6 +5,7 @@ use time::{Duration, OffsetDateTime};
 use crate::ids::KeyId;
 use crate::keys::allowed_networks::AllowedNetworks;
 use crate::keys::key_age::KeyAge;
+use crate::keys::refusal::RefusalReason;
 use crate::keys::unusual::REFUSALS_ANNOUNCED_EVERY;
 use crate::zone::Zone;
 
@@ -65,6 +66,10 @@ pub struct KeyRecord {
 pub struct OnlyRefused {
     /// The fields that they named, the most frequent first.
     pub fields: Vec<String>,
+    /// The most frequent reason of those that are kept one by one. None: none is kept, or its reason is not known here.
+    pub reason: Option<RefusalReason>,
+    /// Time of the last one that is kept.
+    pub last_at: Option<OffsetDateTime>,
 }
 
 /// The key that replaces another one.
@@ -100,6 +105,12 @@ impl KeyStatus {
     #[must_use]
     pub fn is_active(self) -> bool {
         matches!(self, Self::Active | Self::ActiveUntil(_))
+    }
+
+    /// Returns whether another key can replace the key: it works, or has expired and its vendor needs another.
+    #[must_use]
+    pub fn can_be_replaced(self) -> bool {
+        self.is_active() || matches!(self, Self::Expired(_))
     }
 }
 

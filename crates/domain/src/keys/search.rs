@@ -19,7 +19,7 @@ pub const EXPIRES_SOON: Duration = Duration::days(7);
 /// Which keys are looked for, and which page of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySearch {
-    /// Part of the name, in any case, or a text that ends with the hint. Empty: any key.
+    /// Part of the name or of the creator's name, in any case, or a text that ends with the hint. Empty: any key.
     pub text: String,
     /// Which of them.
     pub scope: KeyScope,
@@ -46,6 +46,8 @@ pub enum KeyScope {
     Ended,
     /// Keys of every status.
     All,
+    /// Keys that expired within [`ENDED_LATELY`] and have no replacement.
+    Lapsed,
     /// Active keys that expire within [`EXPIRES_SOON`] and have no replacement.
     Expiring,
     /// Active keys of which every request was refused.

@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 
+use diesel::dsl::{count_star, max};
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Nullable, Text, Uuid as SqlUuid};
-use intake_domain::OnlyRefused;
-use time::Duration;
+use intake_domain::{OnlyRefused, RefusalReason};
+use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
+
+use crate::schema::key_refusals;
 
 /// A channel that accepted something within this time before a mail about refusals is not refused altogether.
 pub(super) const NIGHT: Duration = Duration::hours(12);
@@ -45,5 +48,30 @@ pub(super) fn with_fields(
         let refused = found.entry(id).or_default();
         refused.fields.extend(Some(field).filter(|field| !field.is_empty()));
     }
+    add_reasons(connection, organisation, &mut found)?;
     Ok(found)
+}
+
+/// Adds the most frequent reason and the time of the last refusal, as far as refusals are kept one by one.
+fn add_reasons(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    found: &mut HashMap<Uuid, OnlyRefused>,
+) -> QueryResult<()> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let by_reason = key_refusals::table
+        .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::key_id.eq_any(found.keys())))
+        .group_by((key_refusals::key_id, key_refusals::reason))
+        .select((key_refusals::key_id, key_refusals::reason, max(key_refusals::at)))
+        .order((count_star().asc(), max(key_refusals::at).asc()));
+    for (key, reason, at) in by_reason.load::<(Uuid, String, Option<OffsetDateTime>)>(connection)? {
+        if let Some(refused) = found.get_mut(&key) {
+            // The most frequent comes last.
+            refused.reason = RefusalReason::named(&reason);
+            refused.last_at = refused.last_at.max(at);
+        }
+    }
+    Ok(())
 }

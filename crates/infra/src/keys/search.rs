@@ -19,7 +19,8 @@ use crate::schema::{api_keys, key_refusals, key_uses};
 const STATUSES: [KeyScope; 6] =
     [KeyScope::Current, KeyScope::Active, KeyScope::Suspended, KeyScope::Paused, KeyScope::Ended, KeyScope::All];
 /// Reasons why keys need attention.
-const REASONS: [KeyScope; 4] = [KeyScope::Expiring, KeyScope::OnlyRefused, KeyScope::NeverUsed, KeyScope::Silent];
+const REASONS: [KeyScope; 5] =
+    [KeyScope::Lapsed, KeyScope::Expiring, KeyScope::OnlyRefused, KeyScope::NeverUsed, KeyScope::Silent];
 /// Characters of a hint.
 const HINT_LENGTH: usize = 4;
 
@@ -88,6 +89,10 @@ impl Scopes {
             KeyScope::Paused => Box::new(is_refused("paused")),
             KeyScope::Ended => Box::new(is_refused("expired").or(is_refused("revoked"))),
             KeyScope::All => Box::new(true.into_sql::<Bool>()),
+            KeyScope::Lapsed => {
+                let is_lately = api_keys::expires_at.assume_not_null().gt(now - ENDED_LATELY);
+                Box::new(is_refused("expired").and(is_lately).and(api_keys::id.ne_all(self.replaced.clone())))
+            }
             KeyScope::Expiring => {
                 let is_soon = api_keys::expires_at.assume_not_null().le(now + EXPIRES_SOON);
                 Box::new(is_active().and(is_soon).and(api_keys::id.ne_all(self.replaced.clone())))
@@ -116,28 +121,31 @@ impl Scopes {
 
         let [current, active, suspended, paused, ended, all] =
             STATUSES.map(|scope| count(api_keys::id).aggregate_filter(self.fits(search).and(self.condition(scope))));
-        let [expiring, refused, unused, silent] =
+        let [lapsed, expiring, refused, unused, silent] =
             REASONS.map(|scope| count(api_keys::id).aggregate_filter(self.condition(scope)));
         let found = count(api_keys::id).aggregate_filter(self.found(search));
         let counts = with_uses().filter(api_keys::organisation_id.eq(organisation)).select((
             (current, active, suspended, paused, ended, all),
-            (expiring, refused, unused, silent),
+            (lapsed, expiring, refused, unused, silent),
             (found, count_star(), count(key_uses::last_used_at.nullable())),
         ));
         let (by_status, by_reason, (found, total, used)) =
-            counts.first::<(Statuses, (i64, i64, i64, i64), (i64, i64, i64))>(connection)?;
-        let counts = <[i64; 6]>::from(by_status).into_iter().chain(<[i64; 4]>::from(by_reason)).map(number);
+            counts.first::<(Statuses, (i64, i64, i64, i64, i64), (i64, i64, i64))>(connection)?;
+        let counts = <[i64; 6]>::from(by_status).into_iter().chain(<[i64; 5]>::from(by_reason)).map(number);
         let in_scope = STATUSES.into_iter().chain(REASONS).zip(counts).collect();
         Ok(Counts { found: number(found), in_scope, total: number(total), used: number(used) })
     }
 
-    /// Condition that the name or the hint of a key fits what was typed, or one of its refused requests, and that it
-    /// was unused for as long as is asked.
+    /// Condition that the name, the creator or the hint of a key fits what was typed, or one of its refused requests,
+    /// and that it was unused for as long as is asked.
     fn fits(&self, search: &KeySearch) -> Condition {
         let text = search.text.trim();
         let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
         let is_named = api_keys::name.ilike(format!("%{}%", literal(text))).or(api_keys::hint.eq(hint));
-        let is_meant = is_named.or(api_keys::id.eq_any(self.refused.clone()));
+        let is_created_by = api_keys::created_by.assume_not_null().ilike(format!("%{}%", literal(text)));
+        let is_meant = is_named
+            .or(api_keys::created_by.is_not_null().and(is_created_by))
+            .or(api_keys::id.eq_any(self.refused.clone()));
         let last_used_or_made = coalesce(key_uses::last_used_at.nullable(), api_keys::created_at);
         match search.unused_since {
             None => Box::new(is_meant),

@@ -5,6 +5,7 @@ use diesel::pg::Pg;
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Nullable, Timestamptz};
 use intake_domain::KeyRefusal;
+use time::OffsetDateTime;
 
 use crate::schema::api_keys as key;
 
@@ -24,6 +25,11 @@ pub(crate) fn refusal<At: AsExpression<Timestamptz>>(
     at: At,
 ) -> key_refusal<key::revoked_at, key::expires_at, key::suspended_at, key::paused_at, At> {
     key_refusal(key::revoked_at, key::expires_at, key::suspended_at, key::paused_at, at)
+}
+
+/// Condition that a key can be replaced at this moment, as [`intake_domain::KeyStatus::can_be_replaced`] says.
+pub(super) fn can_be_replaced(at: OffsetDateTime) -> Box<dyn BoxableExpression<key::table, Pg, SqlType = Bool>> {
+    Box::new(refusal(at).is_null().or(refusal(at).is_not_distinct_from("expired")))
 }
 
 /// Condition that a key was not revoked and has not expired, by the database's clock.
@@ -65,7 +71,7 @@ mod tests {
     use diesel::sql_types::Text;
     use intake_domain::KeyStatus;
     use intake_test_support::TestDatabase;
-    use time::{Duration, OffsetDateTime};
+    use time::Duration;
     use uuid::Uuid;
 
     use super::*;
@@ -121,6 +127,9 @@ mod tests {
             let record = some(&mut connection, organisation, &[key]).unwrap().pop().unwrap();
             assert_eq!(in_diesel.as_deref().map(named), in_the_domain(record.status(now)), "{record:?}");
             assert_eq!(in_text.refusal, in_diesel, "{record:?}");
+            let replaceable =
+                row::table.filter(can_be_replaced(now)).count().get_result::<i64>(&mut connection).unwrap();
+            assert_eq!(replaceable == 1, record.status(now).can_be_replaced(), "{record:?}");
             seen.insert(in_diesel);
         }
         assert_eq!(seen.len(), 5, "{seen:?}");

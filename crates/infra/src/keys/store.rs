@@ -21,7 +21,7 @@ use crate::diesel_errors::{is_foreign_key_violation, is_unique_violation};
 use crate::keys::directory::{self, KeyDirectory};
 use crate::keys::ids;
 use crate::keys::network_sql::{Stored, read, stored};
-use crate::keys::status::refusal;
+use crate::keys::status::{can_be_replaced, refusal};
 use crate::organisations::{age_of, locked_state};
 use crate::schema::api_keys;
 
@@ -156,16 +156,16 @@ struct Inherited {
     networks: Stored,
 }
 
-/// The texts and networks of a new key: those of the key that it replaces, or its own. None: the replaced key is not
-/// active.
+/// The texts and networks of a new key: those of the key that it replaces, or its own. None: the key cannot
+/// be replaced.
 fn inherited(connection: &mut PgConnection, key: &NewKey, audit: &AuditContext) -> QueryResult<Option<Inherited>> {
     let Some(replacement) = key.replaces else {
         let contact = Some(key.contact.as_str().to_owned()).filter(|contact| !contact.is_empty());
         return Ok(Some(Inherited { note: None, contact, networks: stored(&key.allowed_networks) }));
     };
     let replaced = api_keys::table.find((key.organisation_id.as_uuid(), replacement.key.as_uuid()));
-    let active = replaced.filter(refusal(audit.at).is_null());
-    active.select((api_keys::note, api_keys::contact, api_keys::allowed_networks)).first(connection).optional()
+    let replaceable = replaced.filter(can_be_replaced(audit.at));
+    replaceable.select((api_keys::note, api_keys::contact, api_keys::allowed_networks)).first(connection).optional()
 }
 
 /// Sets the latest end of the replaced key, which the service's role cannot do itself.

@@ -172,7 +172,7 @@ fn a_member_limits_a_key_on_its_page_and_is_warned_of_a_lock_out() {
         wait_for("the refusal", || app.database.count("key_refusals WHERE reason = 'elsewhere'") == 1);
         browser.press("Done");
         browser.press("Front desk");
-        browser.wait_for("From an address that the key doesn't allow");
+        browser.wait_for("From an address that isn't in Allowed networks");
         assert!(browser.text().contains("198.51.100.7") && browser.text().contains("203.0.113.0/24"));
         browser.press("Change allowed networks");
         browser.wait_for("Recently refused from");
@@ -193,6 +193,34 @@ fn a_member_limits_a_key_on_its_page_and_is_warned_of_a_lock_out() {
         browser.wait_for("changed the allowed networks of the key Front desk: 203.0.113.0/24 → 198.51.100.0/24");
         browser.wait_for("created the key Front desk: only from 203.0.113.0/24");
     }
+}
+
+#[test]
+fn refusals_by_the_own_list_of_networks_are_not_the_vendors() {
+    let app = behind_a_proxy();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let sql = format!(
+        "UPDATE api_keys SET allowed_networks = '{{203.0.113.0/24}}', contact = 'Acme', created_at = now() - interval '99 days'
+         WHERE id = '{id}'"
+    );
+    app.database.connect().batch_execute(&sql).unwrap();
+    assert_refused(&send_from(&app.service, &key, "198.51.100.7", &patient().to_string()));
+    wait_for("the refusal", || app.database.count("key_refusals WHERE reason = 'elsewhere'") == 1);
+    wait_for("the count", || app.database.count("key_answers WHERE status = 401 AND field = ''") == 1);
+    let page = ada.get(&format!("/settings/api-keys/{id}")).text();
+    for expected in [
+        "No patient is received: every request comes from an address that isn't in Allowed networks.",
+        "The last one came from 198.51.100.7.",
+        "<th scope=\"row\">From an address that isn't in Allowed networks (401)</th>",
+        "none yet; last refused request <time",
+    ] {
+        assert!(page.replace("&#39;", "'").contains(expected), "{expected}: {page}");
+    }
+    assert!(!page.contains("Call: Acme") && !page.contains("Never used in"), "{page}");
+    let list = ada.get("/settings/api-keys").text().replace("&#39;", "'");
+    assert!(list.contains("<span class=\"by\">From an address that isn't in Allowed networks</span>"), "{list}");
+    assert!(list.contains("<span class=\"by\">refused <time") && !list.contains("Ask Acme"), "{list}");
 }
 
 #[test]

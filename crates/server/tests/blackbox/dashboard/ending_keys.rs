@@ -54,8 +54,11 @@ fn a_leaked_key_stops_when_its_replacement_is_made() {
         assert_eq!(is_shown(), true);
         let _ = browser.run("document.querySelector('[value=leaked]').click()");
         assert_eq!(is_shown(), false);
-        browser.press("Create replacement");
-        browser.wait_for("was revoked. No patient is received until the vendor has installed this key.");
+        assert!(browser.run("return document.querySelector('.danger').getClientRects().length > 0") == true);
+        browser.press("Stop the old key and create a new one");
+        browser.wait_for("Key replaced: Front desk");
+        browser.wait_for("was revoked. No patient is received until the vendor has installed the new key.");
+        browser.wait_for("The old key has already stopped: no patient is received until you install the new key.");
         let new = shown_key(browser);
         assert_eq!(app.service.create(&old, &patient()).status, 401);
         assert_eq!(app.service.create(&new, &patient()).status, 201);
@@ -76,10 +79,82 @@ fn a_routine_replacement_has_a_latest_end_that_is_chosen() {
         assert_eq!(ada.post(&replacing, &format!("id={id}&{wrong}&lasts=never")).status, 400);
     }
     let made = ada.post(&replacing, &format!("id={id}&why=routine&ends_after=24h&ends_by=30&lasts=never"));
-    assert!(made.text().contains("It works at the latest until <time"), "{}", made.text());
+    let made = made.text();
+    for expected in [
+        "It stops at <time",
+        "The new key doesn't expire.",
+        &format!(
+            "has replaced the API key that ends in {}, for “Test key”.\nPlease install the new key by ",
+            key.hint()
+        ),
+    ] {
+        assert!(made.contains(expected), "{expected}: {made}");
+    }
     let ends = "expires_at BETWEEN now() + interval '29 days' AND now() + interval '30 days'";
     assert_eq!(app.database.count(&format!("api_keys WHERE id = '{old}' AND {ends}")), 1);
     assert_eq!(app.service.create(&key, &patient()).status, 201);
+}
+
+#[test]
+fn an_expired_key_is_replaced_from_its_page_and_from_the_list() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (old, key) = app.clinic.key();
+    let expire = format!(
+        "UPDATE api_keys SET note = 'Call Dana', created_at = now() - interval '31 days', expires_at = now() - interval '1 day'
+         WHERE id = '{old}'"
+    );
+    app.database.connect().batch_execute(&expire).unwrap();
+    let replacing = format!("/settings/api-keys/{old}/replace");
+    for page in ["?show=all", &format!("/{old}")] {
+        let shown = ada.get(&format!("/settings/api-keys{page}")).text();
+        assert!(shown.contains(&replacing) && !shown.contains(">Pause<"), "{page}: {shown}");
+    }
+    let form = ada.get(&replacing).text();
+    assert!(form.contains("This key expired, <time") && !form.contains("Might someone else"), "{form}");
+    assert!(form.contains("value=\"365\" selected"), "a year, as for a key of its own: {form}");
+    let id = between(&form, "name=\"id\" value=\"", "\"");
+    let made = ada.post(&replacing, &format!("id={id}&lasts=365")).text();
+    assert!(made.contains("The old key has expired: no patient is received until you install the new key."), "{made}");
+    let new = crate::fixtures::demo_key(&between(&made, "id=\"key\" value=\"", "\""));
+    assert_eq!(app.service.create(&new, &patient()).status, 201);
+    assert_eq!(app.service.create(&key, &patient()).status, 401);
+    let is_ended = "expires_at < now() - interval '23 hours' AND revoked_at IS NULL";
+    assert_eq!(app.database.count(&format!("api_keys WHERE id = '{old}' AND {is_ended}")), 1, "its end stays");
+    assert_eq!(app.database.count(&format!("api_keys WHERE replaces = '{old}' AND note = 'Call Dana'")), 1);
+    let shown = ada.get("/settings/api-keys?show=all").text();
+    assert!(!shown.contains(&replacing), "once is enough: {shown}");
+}
+
+#[test]
+fn the_keys_of_a_member_who_leaves_are_listed_to_be_replaced() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let james = app.member("james@clinic.example");
+    let new = between(&james.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+    assert_eq!(james.post("/settings/api-keys", &format!("id={new}&name=Kiosk&lasts=never")).status, 200);
+    let (other, _) = app.clinic.key();
+    let about = |page: &str| ada.page_about("james@clinic.example", page);
+    let (page, removing) = (about(""), about("remove"));
+    for page in [page.trim_end_matches('/'), &removing] {
+        let shown = ada.get(page).text();
+        assert!(shown.contains(&format!("href=\"/settings/api-keys/{new}/replace?at=key\"")), "{page}: {shown}");
+        assert!(!shown.contains(&other.to_string()), "{page}: {shown}");
+    }
+    let list = ada.follow(&ada.post(&removing, ""));
+    assert!(list.contains("Next: replace the keys of this list that James knows."), "{list}");
+    assert!(list.contains(&new) && !list.contains(&other.to_string()), "{list}");
+}
+
+#[test]
+fn only_what_cannot_be_undone_has_a_red_button() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, _) = app.clinic.key();
+    for (page, is_red) in [("pause", false), ("revoke", true)] {
+        let shown = ada.get(&format!("/settings/api-keys/{id}/{page}")).text();
+        assert_eq!(shown.contains("type=\"submit\" class=\"danger\""), is_red, "{page}");
+    }
 }
 
 #[test]
@@ -93,7 +168,7 @@ fn a_replacement_has_the_note_and_each_key_leads_to_the_other() {
     choose_action(&browser, "Front desk", "Replace");
     browser.wait_for("Call Dana");
     browser.press("Create replacement");
-    browser.wait_for("stops 24 hours after the new key's first patient. It works at the latest until");
+    browser.wait_for("stops 24 hours after the new key's first patient. It stops at");
     let new = shown_key(&browser);
     browser.press("old key");
     browser.wait_for("Replaced by");

@@ -1,9 +1,10 @@
 //! The page of a new key leads a person who does not program: copy the key, pass it on, see the first patient arrive.
 
+use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, patient};
 use serde_json::json;
 
-use crate::fixtures::{TestApp, create_key, in_each_browser};
+use crate::fixtures::{TestApp, between, create_key, in_each_browser};
 use crate::patient_with;
 
 #[test]
@@ -24,6 +25,23 @@ fn the_message_for_the_vendor_says_everything_but_the_key() {
         }
         assert!(!message.contains(key.expose()));
     });
+}
+
+#[test]
+fn a_second_key_with_the_same_name_is_created_and_the_page_names_the_first() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let create = || {
+        let id = between(&ada.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+        ada.post("/settings/api-keys", &format!("id={id}&name=HotDoc&lasts=never")).text()
+    };
+    let named = "Another working key has this name: <a href=\"/settings/api-keys/";
+    assert!(!create().contains(named));
+    let first = app.database.texts("SELECT id || '\">…' || hint FROM api_keys").remove(0);
+    let second = create();
+    assert!(second.contains(&format!("{named}{first}</a>")), "{second}");
+    app.database.connect().batch_execute("UPDATE api_keys SET paused_at = now()").unwrap();
+    assert!(!create().contains(named), "paused keys are out of use");
 }
 
 #[test]

@@ -119,6 +119,9 @@ fn fifty_keys_take_at_most_sixty_steps_and_the_arrow_keys_move_between_them() {
     assert_eq!(focused(), format!("Actions for {}", names[3].as_str().unwrap()));
     browser.keys(DOWN);
     assert_eq!(focused(), format!("Actions for {}", names[4].as_str().unwrap()));
+    browser.keys(ENTER);
+    browser.keys(DOWN);
+    assert_eq!(focused(), "Replace", "an open menu comes before the next row");
 }
 
 #[test]
@@ -230,6 +233,7 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
         "Busy",
         "Paused",
         "Gone",
+        "Over",
     ];
     let mut sql = String::new();
     for name in names {
@@ -238,16 +242,17 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
             "UPDATE api_keys SET name = '{name}' WHERE id = '{id}';
              INSERT INTO key_uses (organisation_id, key_id, last_used_at)
              SELECT organisation_id, id, now() - interval '3 days' FROM api_keys
-             WHERE id = '{id}' AND '{name}' NOT IN ('Only refused', 'Unused', 'Gone');"
+             WHERE id = '{id}' AND '{name}' NOT IN ('Only refused', 'Unused', 'Gone', 'Over');"
         );
     }
     sql += "UPDATE api_keys SET expires_at = now() + interval '6 days' WHERE name LIKE 'Ends soon%' OR name = 'Paused';
         UPDATE api_keys SET expires_at = now() + interval '8 days' WHERE name = 'Ends later';
         UPDATE api_keys SET paused_at = now() WHERE name = 'Paused';
         UPDATE api_keys SET revoked_at = now() WHERE name = 'Gone';
+        UPDATE api_keys SET expires_at = now() - interval '6 days' WHERE name = 'Over';
         UPDATE api_keys SET replaces = (SELECT id FROM api_keys WHERE name = 'Ends soon, replaced') WHERE name = 'Busy';
         UPDATE key_uses SET silence_announced_at = now() FROM api_keys WHERE id = key_id AND name = 'Silent';
-        UPDATE api_keys SET created_at = now();
+        UPDATE api_keys SET created_at = now() - interval '7 days';
         INSERT INTO key_answers SELECT organisation_id, id, day, day, 422, '', 5
             FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS day) AS today
             WHERE name IN ('Only refused', 'Gone', 'Paused');";
@@ -259,16 +264,23 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
         .skip(1)
         .map(|one| one.replace("</b>", "").split("</a>").next().unwrap().to_owned())
         .collect();
-    assert_eq!(counts, ["1 expires within a week", "1 only gets refusals", "1 never used", "1 silent"]);
+    assert_eq!(
+        counts,
+        ["1 expired this week", "1 expires within a week", "1 only gets refusals", "1 never used", "1 silent"]
+    );
     let shown = |query: &str| {
         let page = ada.get(&format!("{LIST}?show={query}")).text();
         let names: Vec<_> = names.into_iter().filter(|name| page.contains(&format!(">{name}</a>"))).collect();
         assert!(page.contains(&format!("href=\"{LIST}?show={query}\"")), "{query}");
         (names, page.contains("aria-current=\"true\""))
     };
-    for (query, name) in
-        [("expiring", "Ends soon"), ("refused", "Only refused"), ("unused", "Unused"), ("silent", "Silent")]
-    {
+    for (query, name) in [
+        ("lapsed", "Over"),
+        ("expiring", "Ends soon"),
+        ("refused", "Only refused"),
+        ("unused", "Unused"),
+        ("silent", "Silent"),
+    ] {
         assert_eq!(shown(query), (vec![name], true));
     }
     let page = ada.get(&format!("{LIST}?sort=name")).text();
@@ -278,8 +290,8 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
         .filter_map(|tab| tab.split_once(" <span>"))
         .map(|(word, rest)| (word, rest.split('<').next().unwrap()))
         .collect();
-    assert_eq!(counts, BTreeMap::from([("Active", "7"), ("Current", "9"), ("Ended", "1"), ("Paused", "1")]));
-    assert_eq!(shown("ended"), (vec!["Gone"], true));
+    assert_eq!(counts, BTreeMap::from([("Active", "7"), ("Current", "10"), ("Ended", "2"), ("Paused", "1")]));
+    assert_eq!(shown("ended"), (vec!["Gone", "Over"], true));
     assert!(ada.get(&format!("{LIST}?show=revoked")).text().contains(">Gone</a>"), "the address of an earlier version");
 }
 
@@ -298,6 +310,43 @@ fn a_replaced_key_follows_its_successor_and_each_leads_to_the_other() {
     let link = format!("<a href=\"{LIST}/{}\">Old key, still working</a>", id_of(rows[new]));
     assert!(rows[new + 1].contains(&link), "{}", rows[new + 1]);
     assert_eq!(page.matches("class=\"nested\"").count(), 1);
+}
+
+#[test]
+fn no_text_of_a_row_lies_on_another_on_a_phone() {
+    let Some(browser) = Browser::start() else { return };
+    let app = with_fifty_keys(&browser);
+    on_a_window(&browser, 360, 740);
+    browser.open(&app.url(LIST));
+    let overlaps = browser.run(
+        "const texts = [...document.querySelectorAll('.keys tbody tr')].flatMap((row) => {
+             const parts = [...row.querySelectorAll('th a, th code, .status, .by, td > time, .actions button')];
+             const places = parts.filter((one) => one.getClientRects().length).map((one) => {
+                 const range = document.createRange();
+                 range.selectNodeContents(one);
+                 const [text, shown] = [range.getBoundingClientRect(), one.getBoundingClientRect()];
+                 return [one.textContent, { left: text.left, right: text.right,
+                     top: Math.max(text.top, shown.top), bottom: Math.min(text.bottom, shown.bottom) }];
+             });
+             return places.flatMap(([text, one], index) => places.slice(index + 1)
+                 .filter(([, other]) => one.left < other.right - 1 && other.left < one.right - 1
+                     && one.top < other.bottom - 4 && other.top < one.bottom - 4)
+                 .map(([other]) => [text, other]));
+         });
+         return texts;",
+    );
+    assert_eq!(overlaps, json!([]));
+}
+
+#[test]
+fn a_key_is_found_by_who_created_it() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let [(mine, _), (other, _)] = [(); 2].map(|()| app.clinic.key());
+    let sql = format!("UPDATE api_keys SET created_by = 'Theodora K.' WHERE id = '{mine}'");
+    app.database.connect().batch_execute(&sql).unwrap();
+    let found = ada.get(&format!("{LIST}?q=theodora")).text();
+    assert!(found.contains(&mine.to_string()) && !found.contains(&other.to_string()), "{found}");
 }
 
 #[test]

@@ -74,6 +74,16 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     assert!(page.contains("1 accepted") && page.contains("8 refused"), "426 is among them: {page}");
     assert!(page.contains("<th scope=\"row\">Sent unencrypted (426)</th>"), "{reasons}");
+    let message = between(&page, "<pre id=\"message\"", "</pre>");
+    for expected in [
+        "Test Clinic: requests with the API key for “Test key” (",
+        "- Sent unencrypted (426): 1\n",
+        "Instructions for developers: https://",
+        "401, request ID revoked\n",
+    ] {
+        assert!(message.contains(expected), "{expected}: {message}");
+    }
+    assert!(!message.contains("in-clear"), "the newest five: {message}");
     assert!(!page.contains("Canary") && !page.contains("canary"), "no value, and no name that a caller made up");
     assert_eq!(rows(&ada, other, "Refused requests"), [""; 0]);
     assert_eq!(app.database.tables_that_hold("Canary"), [""; 0]);

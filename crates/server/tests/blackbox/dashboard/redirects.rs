@@ -147,7 +147,7 @@ fn a_result_is_shown_on_the_page_where_the_action_began() {
         browser.press("Desk one");
         let replace = browser.url().replace('?', "/replace?");
         browser.open(&replace);
-        browser.wait_for("“Desk one” is no longer active, so nothing can replace it.");
+        browser.wait_for("“Desk one” was revoked, so nothing can replace it.");
     });
 }
 

@@ -33,7 +33,7 @@ fn the_vendor_is_named_beside_a_problem_and_before_a_key_ends() {
     assert!(!ada.get(LIST).text().contains("Acme"), "nothing is wrong");
     assert_eq!(app.service.create(&demo_key(&key), &patient_with("phoneNumber", "0412")).status, 422);
     wait_for("the refusal", || ada.get(LIST).text().contains(&format!(">Ask {SHOWN}</span>")));
-    assert!(ada.get(&at("")).text().contains(&format!("Ask {SHOWN}: no patient is received.")));
+    assert!(ada.get(&at("")).text().contains(&format!("Call: {SHOWN}</span>")));
 }
 
 #[test]
