@@ -23,18 +23,19 @@ impl ExpiringKeyStore for PostgresKeyStore {
     }
 }
 
-/// A key that another instance marks at the same moment is given by that one alone. Found and marked apart, because
-/// Citus cannot limit a change of rows on several nodes.
+/// A key that another instance marks at the same time is given by that one alone. One that this look has marked is
+/// given again, because a statement without an answer is sent again. Found and marked apart, because Citus cannot
+/// limit a change of rows on several nodes.
 fn claim_part(
     connection: &mut PgConnection,
     part: &Option<Vec<Uuid>>,
     now: OffsetDateTime,
 ) -> QueryResult<Vec<ExpiringKey>> {
     let ends_soon = format!(
-        "key.expiry_announced_at IS NULL AND {} IS NULL AND expires_at <= $2
+        "(key.expiry_announced_at IS NULL OR key.expiry_announced_at = $1) AND {} IS NULL AND expires_at <= $2
             AND expires_at - key.created_at > interval '{} days'
             AND NOT EXISTS (SELECT FROM api_keys AS told WHERE told.organisation_id = key.organisation_id
-                AND told.expiry_announced_at > $1 - interval '1 day')",
+                AND told.expiry_announced_at > $1 - interval '1 day' AND told.expiry_announced_at <> $1)",
         refusal_at("$1"),
         EXPIRY_ANNOUNCED_BEFORE.whole_days()
     );
