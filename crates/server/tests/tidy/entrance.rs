@@ -5,7 +5,7 @@ use crate::files;
 /// Enough for a newcomer with five minutes.
 const README_WORDS_MAX: usize = 500;
 /// All documents together, without docs/examples. Before you raise it, say each thing once and link.
-const DOCUMENTS_WORDS_MAX: usize = 37_400;
+const DOCUMENTS_WORDS_MAX: usize = 37_000;
 /// Letters of a word that are compared: "archive" and "archives" are one word.
 const STEM: usize = 6;
 
@@ -48,7 +48,7 @@ fn the_roadmap_names_nothing_that_the_changelog_has() {
     let documents = files(&[".md"]);
     let ahead = items(&documents["ROADMAP.md"], "**Before 1.0**");
     let changes = items(&documents["CHANGELOG.md"], "## [Unreleased]");
-    assert!(ahead.len() >= 3 && changes.len() > 30, "{ahead:?}");
+    assert!(ahead.len() >= 3 && changes.len() > 20, "{ahead:?}");
     let done: Vec<_> = ahead.iter().filter(|item| changes.iter().any(|change| is_done(item, change))).collect();
     assert!(done.is_empty(), "{done:#?}");
     let traces = "- `/livez`, and metrics;\n  traces with the feature `otlp`.";
