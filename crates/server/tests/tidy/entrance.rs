@@ -5,7 +5,7 @@ use crate::files;
 /// Enough for a newcomer with five minutes.
 const README_WORDS_MAX: usize = 500;
 /// All documents together, without docs/examples. Before you raise it, say each thing once and link.
-const DOCUMENTS_WORDS_MAX: usize = 36_350;
+const DOCUMENTS_WORDS_MAX: usize = 36_000;
 /// Letters of a word that are compared: "archive" and "archives" are one word.
 const STEM: usize = 6;
 
