@@ -24,7 +24,7 @@ use settings::Settings;
 use settings::command_line::{Command, CommandLine};
 use settings::configuration::Configuration;
 
-/// Chosen by measuring: see docs/performance.md.
+/// Chosen by measuring: see docs/decisions/0017-choices-by-measurement.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

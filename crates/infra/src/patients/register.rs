@@ -22,7 +22,7 @@ use crate::patients::group_commit::lane::Lane;
 use crate::patients::lanes::Lanes;
 
 /// One writer keeps PostgreSQL busy while PostgreSQL waits for its log; more writers only make smaller batches
-/// (docs/performance.md).
+/// (docs/decisions/0017-choices-by-measurement.md).
 const CORES_PER_WRITER: usize = 4;
 /// We measured no more writers than this.
 const USUAL_WRITERS_MAX: usize = 4;

@@ -133,7 +133,7 @@ impl FromStr for Log {
             return Err("must be a level like info, or levels by module like info,intake_infra=debug");
         }
         // Only on demand: actix logs the start of every worker and every malformed request, and a line for each request
-        // costs much of what the request itself does (docs/performance.md).
+        // costs much of what the request itself does (decision 17).
         let targets = format!("actix_server=warn,actix_http=off,intake::requests=off,{text}").parse();
         targets.map(Self).map_err(|_| "must be a level like info, or levels by module like info,intake_infra=debug")
     }
