@@ -1,7 +1,9 @@
 //! The mails that members get: links to themselves, and news of their organisation's keys. Without a mail server
 //! nothing is sent, and links are shown alone.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use intake_domain::{
     Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, KeyRecord, Mail, Mailer, MemberId,
@@ -12,6 +14,9 @@ use time::OffsetDateTime;
 
 use crate::digests::{Digests, First};
 use crate::page::moment::{day_and_time, end_in_words};
+
+/// Before members who could not be found are looked for again.
+const MEMBERS_PAUSE: Duration = Duration::from_secs(2);
 
 /// Sends mails, if there is a mail server.
 #[derive(Clone)]
@@ -207,17 +212,15 @@ impl Mails {
         members: &dyn MemberStore,
     ) -> Result<(), StoreError> {
         let claimed = keys.claim_expiring(edge::now()).await?;
-        for keys in claimed.chunk_by(|key, next| key.organisation_id == next.organisation_id) {
-            let [first, ..] = keys else { continue };
-            let mut able = members.members(first.organisation_id).await?;
-            able.retain(|member| member.role.manages_keys());
-            self.keys_expire(able, first, keys);
-        }
+        let by_organisation = claimed.chunk_by(|key, next| key.organisation_id == next.organisation_id);
+        let news = by_organisation.filter_map(|keys| Some((keys.first()?.organisation_id, keys)));
+        tell_of_keys(members, news, |to, keys| self.keys_expire(to, keys)).await;
         Ok(())
     }
 
     /// These keys of an organisation will expire.
-    fn keys_expire(&self, to: Vec<MemberRecord>, first: &ExpiringKey, keys: &[ExpiringKey]) {
+    fn keys_expire(&self, to: Vec<MemberRecord>, keys: &[ExpiringKey]) {
+        let [first, ..] = keys else { return };
         let organisation_name = without_links(&first.organisation_name);
         let subject = match keys.len() {
             1 => format!("API key “{}” expires soon", without_links(&first.name)),
@@ -267,6 +270,32 @@ impl Mails {
         // Stored addresses were validated, so this does not fail.
         if let (Some(mailer), Ok(to)) = (&self.mailer, to.parse()) {
             self.digests.send(mailer, mail(to), subject_of_many, first);
+        }
+    }
+}
+
+/// Tells the members who manage keys, one organisation after the other. Their keys are marked as told of already, so
+/// members who cannot be found are looked for until they are.
+pub(crate) async fn tell_of_keys<K>(
+    members: &dyn MemberStore,
+    news: impl Iterator<Item = (OrganisationId, K)>,
+    tell: impl Fn(Vec<MemberRecord>, K),
+) {
+    let mut left: VecDeque<_> = news.collect();
+    let mut is_logged = false;
+    while let Some((organisation, keys)) = left.pop_front() {
+        match members.members(organisation).await {
+            Ok(mut to) => {
+                to.retain(|member| member.role.manages_keys());
+                tell(to, keys);
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut is_logged, true) {
+                    tracing::warn!(%error, "the members who should get an email could not be found; it is tried again");
+                }
+                left.push_back((organisation, keys));
+                tokio::time::sleep(MEMBERS_PAUSE).await;
+            }
         }
     }
 }

@@ -2,11 +2,10 @@
 //! organisation, which lists the keys.
 
 use intake_domain::{
-    Environment, MemberRecord, MemberStore, OrganisationId, StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore,
-    UnusualUse,
+    Environment, MemberRecord, MemberStore, StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
 
-use crate::mails::{Mails, vendor, without_links};
+use crate::mails::{Mails, tell_of_keys, vendor, without_links};
 use crate::page::moment::day_and_time;
 
 /// Keys that one mail names. The list of keys shows the others.
@@ -28,27 +27,16 @@ impl Mails {
         let mut found = keys.claim_unusual().await?;
         let kind = |key: &UnusualKey| (key.organisation_id, News::about(key));
         found.sort_by_key(kind);
-        for keys in found.chunk_by(|a, b| kind(a) == kind(b)) {
-            let Some(UnusualKey { organisation_id, .. }) = keys.first() else { continue };
-            match members.members(*organisation_id).await {
-                Ok(members) => self.keys_are_unusual(members, *organisation_id, keys, environment),
-                Err(error) => tracing::warn!(%error, "the members who should get an email could not be found"),
-            }
-        }
+        let news = found.chunk_by(|a, b| kind(a) == kind(b));
+        let news = news.filter_map(|keys| Some((keys.first()?.organisation_id, keys)));
+        tell_of_keys(members, news, |to, keys| self.keys_are_unusual(to, keys, environment)).await;
         Ok(())
     }
 
-    fn keys_are_unusual(
-        &self,
-        mut to: Vec<MemberRecord>,
-        organisation: OrganisationId,
-        keys: &[UnusualKey],
-        environment: Environment,
-    ) {
-        let Some(first) = keys.first() else { return };
+    fn keys_are_unusual(&self, to: Vec<MemberRecord>, keys: &[UnusualKey], environment: Environment) {
+        let [first, ..] = keys else { return };
         let (subject, text) = text(first, keys, environment, &self.base_url);
-        to.retain(|member| member.role.manages_keys());
-        self.send_all(organisation, to, &subject, &text);
+        self.send_all(first.organisation_id, to, &subject, &text);
     }
 }
 

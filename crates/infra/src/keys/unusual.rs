@@ -12,7 +12,6 @@ use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 
 use crate::database::cluster::parts::{Part, of_each_part};
-use crate::database::connecting::clock;
 use crate::keys::PostgresKeyStore;
 use crate::keys::habit::{habit, is_in_part};
 use crate::keys::only_refused::NIGHT;
@@ -34,6 +33,7 @@ const CLAIMED_MAX: u32 = ACTIVE_KEYS_MAX;
 impl UnusualKeyStore for PostgresKeyStore {
     async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError> {
         let uses = of_each_part(&self.0, last_use).await?;
+        let Some(now) = uses.iter().map(|part| part.now).max() else { return Ok(vec![]) };
         // Where several organisations send and none has for a day, the service itself may be out of reach, or all have
         // a holiday.
         let send_several = uses.iter().map(|part| part.organisations).sum::<i64>() > 1;
@@ -41,8 +41,9 @@ impl UnusualKeyStore for PostgresKeyStore {
         let is_cut_off = send_several && uses.iter().all(|part| part.is_long_ago);
         of_each_part(&self.0, move |connection, part| {
             // One instance at a time, because the row of the watch is locked first. A look that fails does not count.
+            // One that is slow is run again, and gives the keys that it has marked with its moment again.
             connection.transaction(|connection| {
-                let look = Look::begin(connection, part, is_cut_off)?;
+                let look = Look::begin(connection, part, now, is_cut_off)?;
                 // First, because a key that got this news is not silent as well.
                 let mut found = look.claim(connection, Kind::Refused)?;
                 if is_used {
@@ -57,6 +58,8 @@ impl UnusualKeyStore for PostgresKeyStore {
 
 #[derive(QueryableByName)]
 struct LastUse {
+    #[diesel(sql_type = Timestamptz)]
+    now: OffsetDateTime,
     #[diesel(sql_type = Bool)]
     is_recent: bool,
     #[diesel(sql_type = Bool)]
@@ -65,11 +68,11 @@ struct LastUse {
     organisations: i64,
 }
 
-/// Query for whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many organisations
-/// keys were used in the usual time.
+/// Query for the time, whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many
+/// organisations keys were used in the usual time.
 fn last_use(connection: &mut PgConnection, part: &Part) -> QueryResult<Vec<LastUse>> {
     let query = format!(
-        "SELECT coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
+        "SELECT now(), coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
             coalesce(max(last_used_at) < now() - interval '{} days', true) AS is_long_ago,
             count(DISTINCT organisation_id) AS organisations
          FROM key_uses WHERE last_used_at > now() - interval '{USUAL_DAYS} days'
@@ -93,15 +96,14 @@ impl Kind {
         }
     }
 
-    /// Condition that the use of a key was not announced yet: `$1` is now.
+    /// Condition that the use of a key was not announced yet, except by this look: `$1` is now.
     fn is_news(self) -> String {
-        match self {
-            Self::Silent => "coalesce(used.silence_announced_at, '-infinity') <= used.last_used_at".to_owned(),
-            Self::Refused => format!(
-                "coalesce(used.refusals_announced_at, '-infinity') <= $1 - interval '{} hours'",
-                REFUSALS_ANNOUNCED_EVERY.whole_hours()
-            ),
-        }
+        let column = self.column();
+        let news_until = match self {
+            Self::Silent => "used.last_used_at".to_owned(),
+            Self::Refused => format!("$1 - interval '{} hours'", REFUSALS_ANNOUNCED_EVERY.whole_hours()),
+        };
+        format!("(coalesce(used.{column}, '-infinity') <= {news_until} OR used.{column} = $1)")
     }
 
     /// Condition that a key's use is unusual, with what costs little to find out first. `$1` is now, `$2` today. Only
@@ -149,14 +151,17 @@ struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    fn begin(connection: &mut PgConnection, part: &'a Part, is_cut_off: bool) -> QueryResult<Self> {
+    fn begin(
+        connection: &mut PgConnection,
+        part: &'a Part,
+        now: OffsetDateTime,
+        is_cut_off: bool,
+    ) -> QueryResult<Self> {
         #[derive(QueryableByName)]
         struct Since {
             #[diesel(sql_type = Timestamptz)]
             since: OffsetDateTime,
         }
-
-        let now = clock::read(connection)?;
         let begin = "INSERT INTO key_watches (part, since, looked_at) VALUES ($1, $2, $2)
             ON CONFLICT (part) DO UPDATE SET looked_at = excluded.looked_at, since =
                 CASE WHEN key_watches.looked_at BETWEEN $3 AND $4 AND NOT $5 THEN key_watches.since ELSE excluded.since END
@@ -198,8 +203,7 @@ impl<'a> Look<'a> {
     }
 
     fn find(&self, connection: &mut PgConnection, kind: Kind) -> QueryResult<Vec<Found>> {
-        let (habit, column) = (habit(), kind.column());
-        let (is_news, is_unusual) = (kind.is_news(), kind.is_unusual());
+        let (habit, column, is_news, is_unusual) = (habit(), kind.column(), kind.is_news(), kind.is_unusual());
         let find = format!(
             "SELECT key.organisation_id, organisation.name AS organisation_name,
                 organisation.time_zone, key.id, key.name, key.hint, coalesce(key.contact, '') AS contact,
@@ -218,7 +222,7 @@ impl<'a> Look<'a> {
                 AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
                     AND new.replaces = key.id AND new.revoked_at IS NULL AND {})
                 AND NOT EXISTS (SELECT 1 FROM key_uses AS other WHERE other.organisation_id = key.organisation_id
-                    AND other.{column} > $1 - interval '{} hours' AND {})
+                    AND other.{column} > $1 - interval '{} hours' AND other.{column} <> $1 AND {})
                 AND {} AND {}
              ORDER BY key.organisation_id, key.name, key.id LIMIT {CLAIMED_MAX}",
             creates_usually(),
@@ -289,7 +293,7 @@ impl Found {
             (Kind::Refused, 0) => UnusualUse::Refused { lately, before },
             (Kind::Refused, refused) => UnusualUse::OnlyRefused { last_used_at, refused, field: self.field },
         };
-        let (organisation_id, id) = (organisation_id.into(), id.into());
-        UnusualKey { organisation_id, organisation_name, zone, id, name, hint, contact, change }
+        let organisation_id = organisation_id.into();
+        UnusualKey { organisation_id, organisation_name, zone, id: id.into(), name, hint, contact, change }
     }
 }

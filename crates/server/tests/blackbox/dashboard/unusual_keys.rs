@@ -85,14 +85,19 @@ impl Setup {
         ));
     }
 
-    /// Looks with a service that begins, and with others at the same moment. The last look was some hours ago.
-    fn look_after(&mut self, url: &str, hours: i64, others: usize) {
-        self.app.service.stop();
+    /// The last look was some hours ago, and the first one long ago.
+    fn looked_before(&self, hours: i64) {
         self.sql(&format!(
             "INSERT INTO key_watches
              SELECT part, now() - interval '60 days', now() - interval '{hours} hours' FROM generate_series(0, 3) AS part
              ON CONFLICT (part) DO UPDATE SET looked_at = excluded.looked_at"
         ));
+    }
+
+    /// Looks with a service that begins, and with others at the same moment. The last look was some hours ago.
+    fn look_after(&mut self, url: &str, hours: i64, others: usize) {
+        self.app.service.stop();
+        self.looked_before(hours);
         let start = || with_mails(service(&self.app.database), url).start();
         let others: Vec<_> = std::thread::scope(|threads| {
             let started: Vec<_> = (0..others).map(|_| threads.spawn(start)).collect();
@@ -365,4 +370,33 @@ fn many_silent_keys_are_one_mail_that_arrives_when_the_mail_server_is_back() {
     assert!(mail.contains("“Room 19”") && !mail.contains("“Room 20”"), "{mail}");
     assert!(mail.contains("And 3 more: ") && mail.contains("/settings/api-keys?unused=2"), "{mail}");
     assert_eq!(mails(&server, SILENT).len(), 1);
+}
+
+/// Keys are marked as told of before their mail is handed in. A statement that takes too long is abandoned and sent
+/// again; meanwhile it has marked them.
+#[test]
+fn a_look_that_is_slow_or_finds_no_members_loses_no_mail() {
+    let Some(server) = MailServer::start() else { return };
+    let mut setup = Setup::new();
+    setup.busy_key("Front desk", DAILY, 49);
+    let ends = setup.busy_key("Back office", DAILY, 1);
+    setup.sql(&format!("UPDATE api_keys SET expires_at = now() + interval '6 days' WHERE id = '{ends}'"));
+    for (table, mark) in [("api_keys", "expiry_announced_at"), ("key_uses", "silence_announced_at")] {
+        setup.sql(&format!(
+            "CREATE SEQUENCE marks_of_{table};
+             CREATE FUNCTION hang_once_on_{table}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+                 IF nextval('marks_of_{table}') = 1 THEN PERFORM pg_sleep(1.5); END IF; RETURN new; END $$;
+             CREATE TRIGGER hangs BEFORE UPDATE OF {mark} ON {table} FOR EACH ROW EXECUTE FUNCTION hang_once_on_{table}()"
+        ));
+    }
+    setup.app.service.stop();
+    setup.looked_before(1);
+    setup.app.service = with_mails(service(&setup.app.database), &server.url()).start();
+    setup.sql("ALTER TABLE memberships RENAME TO others");
+    wait_for("a look in vain", || setup.app.service.output().contains("could not be found; it is tried again"));
+    setup.sql("ALTER TABLE others RENAME TO memberships");
+    server.wait_for_mail("ada@clinic.example", "API key “Back office” expires soon");
+    server.wait_for_mail("ada@clinic.example", "API key “Front desk” has fallen silent");
+    assert_eq!(setup.app.database.count("marks_of_api_keys WHERE last_value > 1"), 1);
+    assert_eq!(setup.app.database.count("marks_of_key_uses WHERE last_value > 1"), 1);
 }
