@@ -5,6 +5,10 @@ use serde::Deserialize;
 
 use crate::page::destination::Destination;
 
+/// Advice after a wrong code: an app shows each code for half a minute, and each counts once.
+pub(crate) const WRONG_CODE: &str = "Incorrect code, or one that was used before. If you have just used it, wait for \
+    the next one (up to 30 seconds).";
+
 /// Query of a page with the field.
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -14,7 +14,7 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::code_field::{CodeQuery, other_kind};
+use crate::account::code_field::{CodeQuery, WRONG_CODE, other_kind};
 use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
 use crate::account::provider::SingleSignOn;
 use crate::page::cookie;
@@ -159,9 +159,7 @@ pub(crate) async fn confirm(
             return Ok(Confirmation::Confirmed(renewed));
         }
         Err(ConfirmError::WrongPassword) => ConfirmPage { password_error: Some("Incorrect password."), ..page },
-        Err(ConfirmError::WrongFactor) => {
-            ConfirmPage { code_error: Some("Incorrect code, or one that was used before."), ..page }
-        }
+        Err(ConfirmError::WrongFactor) => ConfirmPage { code_error: Some(WRONG_CODE), ..page },
         Err(ConfirmError::NotEnough) => page.with_alert("Your account has changed meanwhile. Try again."),
         Err(ConfirmError::Locked) => page.with_alert(&codes_locked(passwords)),
         Err(ConfirmError::Hasher(error)) => return Err(error.into()),

@@ -15,7 +15,7 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::code_field::{CodeQuery, other_kind};
+use crate::account::code_field::{CodeQuery, WRONG_CODE, other_kind};
 use crate::account::passkey_prompt::PasskeyPrompt;
 use crate::account::provider::provider_name;
 use crate::mails::{AccountChange, Mails, zone_of};
@@ -256,7 +256,7 @@ pub(crate) async fn submit_code(
         }
         Err(CodeError::WrongCode) => {
             note_sign_in(SignInOutcome::WrongCode);
-            let code_error = Some("Incorrect code, or one that was used before.");
+            let code_error = Some(WRONG_CODE);
             render(StatusCode::UNAUTHORIZED, &CodePage { code_error, ..page })
         }
         Err(CodeError::Locked) => {

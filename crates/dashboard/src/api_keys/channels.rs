@@ -43,8 +43,8 @@ struct Channel {
     hint: String,
     /// The bars of the days.
     bars: String,
-    /// Each week and its patients.
-    weeks: Vec<(String, String)>,
+    /// The patients of each week.
+    weeks: Vec<String>,
     total: String,
     /// "38%".
     share: String,
@@ -140,7 +140,7 @@ impl Channel {
             link: None,
             hint: String::new(),
             bars,
-            weeks: weeks.iter().map(|week| (label(*week, since), grouped(of_week(*week)))).collect(),
+            weeks: weeks.iter().map(|week| grouped(of_week(*week))).collect(),
             total: grouped(total(days)),
             share: if share == 0 { "under 1%".to_owned() } else { format!("{share}%") },
         }
@@ -175,9 +175,8 @@ mod tests {
         ];
         let days = by_day(&answers);
         let shown = Channel::new("Desk".to_owned(), &days, &merged([&days, &days].into_iter()), &weeks(SINCE), SINCE);
-        let patients: Vec<_> = shown.weeks.iter().map(|(_, patients)| patients.as_str()).collect();
         assert_eq!(weeks(date!(2025 - 11 - 03))[0], date!(2025 - 11 - 03), "a week that lies within the days");
-        assert_eq!(patients, ["4", "0", "0", "0"]);
+        assert_eq!(shown.weeks, ["4", "0", "0", "0"]);
         assert_eq!((shown.total.as_str(), shown.share.as_str()), ("1,006", "50%"));
         assert!(shown.bars.starts_with("M2 24v-2M22 24v-"), "{}", shown.bars);
     }

@@ -5,8 +5,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::Form;
 use askama::Template;
 use intake_domain::{
-    AllowedNetworks, KeyContact, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, Name, NameError, create_key,
-    list_keys,
+    AllowedNetworks, IssuedKey, KeyContact, KeyFormat, KeyId, KeyRecord, KeyRequest, KeySecret, Name, NameError,
+    create_key, list_keys,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -107,19 +107,20 @@ pub(crate) async fn create(
         secret,
     };
     let made = create_key(keys.as_ref(), &format, request, &audit).await;
+    let mut namesake = None;
     if let Ok(made) = &made {
         let key = MailedKey { name: made.name.as_str(), hint: made.key.hint(), contact: contact.as_str() };
         visitor.mail_key(key, KeyChange::Created).await?;
+        namesake = other_with_name(&visitor, keys.as_ref(), made).await?;
     }
-    let namesake = namesake(&visitor, keys.as_ref(), &form.name, id).await?;
     show_made(&visitor, made, id, LIST, None, namesake)
 }
 
 /// Another working key with this name, which the new one may be meant to replace.
-async fn namesake(visitor: &Visitor, keys: &dyn Keys, name: &str, new: KeyId) -> Result<Option<Namesake>, PageError> {
+async fn other_with_name(visitor: &Visitor, keys: &dyn Keys, made: &IssuedKey) -> Result<Option<Namesake>, PageError> {
     let now = edge::now();
     let all = list_keys(keys, visitor.organisation()).await?;
-    let is_namesake = |key: &KeyRecord| key.name == name && key.id != new && key.status(now).is_active();
-    let found = all.into_iter().rev().find(is_namesake);
+    let is_other = |key: &KeyRecord| key.name == made.name.as_str() && key.id != made.id && key.status(now).is_active();
+    let found = all.into_iter().rev().find(is_other);
     Ok(found.map(|key| Namesake { link: format!("{LIST}/{}", key.id), hint: key.hint }))
 }

@@ -10,8 +10,7 @@ use intake_domain::{
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
-use crate::api_keys::refusals::is_own_setting;
-use crate::api_keys::usage::{is_accepted, reasons};
+use crate::api_keys::usage::{CREATED, is_accepted, reasons};
 use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
@@ -20,8 +19,6 @@ use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
-/// The interface's answer for a new patient.
-const PATIENT_CREATED: AnswerCode = AnswerCode(201);
 const MADE_BEFORE: &str =
     "This key was already created and shown. If you didn't copy it, revoke it and create another.";
 
@@ -104,47 +101,32 @@ pub(crate) async fn first_use(
     let key = own_key(&visitor, &id, keys.as_ref()).await?;
     let since = visitor.zone().day(key.created_at);
     let answers = activity.answers(visitor.organisation(), key.id, since).await?;
-    let refusals = activity.refusals(visitor.organisation(), key.id).await?;
-    let (outcome, text) = match FirstAnswer::best(&answers, &refusals) {
-        Some(FirstAnswer::Created) => ("accepted", "First request received. It created a patient.".to_owned()),
-        Some(FirstAnswer::Checked) => {
-            ("accepted", "First request received. It was a check and stored nothing.".to_owned())
-        }
+    let is_any = |is_it: fn(AnswerCode) -> bool| answers.iter().any(|answer| is_it(answer.code));
+    let (outcome, text) = if is_any(|code| code == CREATED) {
+        ("accepted", "First request received. It created a patient.".to_owned())
+    } else if is_any(is_accepted) {
+        ("accepted", "First request received. It was a check and stored nothing.".to_owned())
+    } else if key.last_used_at.is_some() {
         // The counts are stored some seconds after the use.
-        _ if key.last_used_at.is_some() => ("waiting", "First request received.".to_owned()),
-        Some(FirstAnswer::Refused(why)) => {
-            let is_ours = refusals.iter().any(|refusal| refusal.reason.is_some_and(is_own_setting));
-            let advice = if is_ours { "Change Allowed networks on the key's page." } else { "Tell the vendor." };
-            ("refused", format!("A request was refused: {why}. {advice}"))
-        }
-        None => ("waiting", String::new()),
+        ("waiting", "First request received.".to_owned())
+    } else if answers.is_empty() {
+        ("waiting", String::new())
+    } else {
+        ("refused", refused(&answers, &activity.refusals(visitor.organisation(), key.id).await?))
     };
     // Names of fields and our own words need no escaping.
     let answer = format!(r#"{{"outcome":"{outcome}","text":"{text}"}}"#);
     Ok(HttpResponse::Ok().content_type("application/json").body(answer))
 }
 
-/// The best answer to a key's requests.
-enum FirstAnswer {
-    Created,
-    Checked,
-    /// The refused fields, or the reason.
-    Refused(String),
-}
-
-impl FirstAnswer {
-    fn best(answers: &[AnswerCount], refusals: &[Refusal]) -> Option<Self> {
-        let is_any = |is_it: fn(&AnswerCode) -> bool| answers.iter().any(|answer| is_it(&answer.code));
-        if is_any(|code| *code == PATIENT_CREATED) {
-            return Some(Self::Created);
-        }
-        if is_any(|code| is_accepted(*code)) {
-            return Some(Self::Checked);
-        }
-        let first = reasons(answers, refusals).into_iter().next()?;
-        let fields: Vec<_> = answers.iter().filter_map(|answer| answer.field.as_deref()).collect();
-        Some(Self::Refused(if fields.is_empty() { first.words.to_owned() } else { fields.join(", ") }))
-    }
+/// The most frequent refusal with its fields, or else its reason, and what to do about it.
+fn refused(answers: &[AnswerCount], refusals: &[Refusal]) -> String {
+    let Some(first) = reasons(answers, refusals).into_iter().next() else { return String::new() };
+    let of_first = answers.iter().filter(|answer| answer.code.0 == first.status);
+    let fields: Vec<_> = of_first.filter_map(|answer| answer.field.as_deref()).collect();
+    let why = if fields.is_empty() { first.words.to_owned() } else { fields.join(", ") };
+    let advice = if first.is_own_setting { "Change Allowed networks on the key's page." } else { "Tell the vendor." };
+    format!("A request was refused: {why}. {advice}")
 }
 
 impl<'a> CreatedKeyPage<'a> {

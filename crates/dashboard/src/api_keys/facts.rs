@@ -9,6 +9,7 @@ use time::Duration;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::key_row::KeyRow;
+use crate::api_keys::select::Change;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::shell::{Shell, render};
@@ -42,17 +43,17 @@ struct ConfirmPage<'a> {
     back: String,
 }
 
-/// Asks whether to do this to a key, such as "Revoke", with what follows from it, and whether it can't be undone.
-pub(crate) async fn ask(own: &OwnKey, what: &str, text: &str, is_danger: bool) -> Result<HttpResponse, PageError> {
+/// Asks whether to change a key, with what follows from it.
+pub(crate) async fn ask(own: &OwnKey, change: Change, text: &str) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = own;
     let page = ConfirmPage {
         shell: Shell::new("keys", visitor),
-        title: format!("{what} “{}”?", key.name),
+        title: format!("{} “{}”?", change.verb(), key.name),
         facts: KeyFacts::new(own).await?,
         text,
-        action: format!("/settings/api-keys/{}/{}{}", key.id, what.to_lowercase(), filter.query()),
-        button: format!("{what} key"),
-        is_danger,
+        action: format!("/settings/api-keys/{}/{}{}", key.id, change.value(), filter.query()),
+        button: format!("{} key", change.verb()),
+        is_danger: change == Change::Revoke,
         back: filter.back(key.id),
     };
     render(StatusCode::OK, &page)

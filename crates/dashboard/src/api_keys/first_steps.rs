@@ -6,6 +6,7 @@ use intake_domain::{KeyPage, MemberStore, Role};
 use time::Duration;
 
 use crate::api_keys::LIST;
+use crate::api_keys::refusals::Cause;
 use crate::page::cookie;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
@@ -79,8 +80,8 @@ fn first_request(keys: &KeyPage) -> (String, String) {
     let Some((id, refused)) = refused.filter(|_| !keys.is_any_used) else {
         return (TEXT.to_owned(), "/docs".to_owned());
     };
-    let fields = refused.fields.join(", ");
-    let why = if fields.is_empty() { String::new() } else { format!(" ({fields})") };
+    let Cause { words, .. } = Cause::from(refused);
+    let why = if words.is_empty() { String::new() } else { format!(" ({words})") };
     (format!("{TEXT}: all were refused so far{why}"), format!("/settings/api-keys/{id}"))
 }
 

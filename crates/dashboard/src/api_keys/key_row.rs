@@ -1,9 +1,9 @@
 //! What the pages about one key say of it.
 
-use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, OnlyRefused, SignedIn};
+use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, SignedIn};
 use time::{Duration, OffsetDateTime};
 
-use crate::api_keys::refusals::is_own_setting;
+use crate::api_keys::refusals::Cause;
 use crate::page::moment::{Moment, end, exact, relative};
 
 /// A key that was not used for so long may have been forgotten.
@@ -36,8 +36,8 @@ pub(crate) struct KeyRow {
     pub(crate) must_be_replaced: bool,
     /// The time that the organisation allows, if the key works longer.
     pub(crate) too_long: Option<KeyAge>,
-    /// Warning that all requests are refused, and why.
-    pub(crate) only_refused: Option<RefusalWarning>,
+    /// Reason why all requests are refused, if they are.
+    pub(crate) only_refused: Option<Cause>,
     /// Time of the last refusal, if nothing was ever accepted.
     pub(crate) last_refused_at: Option<Moment>,
     /// True if members got a mail lately that the key is refused more often than usual, but not always.
@@ -87,7 +87,7 @@ impl KeyRow {
             is_paused: key.paused_at.is_some(),
             can_be_replaced: key.successor.is_none() && key.status(now).can_be_replaced(),
             must_be_replaced: key.must_be_replaced(now),
-            only_refused: key.only_refused.as_ref().filter(|_| key.status(now).is_active()).map(only_refused),
+            only_refused: key.only_refused.as_ref().filter(|_| key.status(now).is_active()).map(Cause::from),
             last_refused_at: last_refused_at(key).map(exact),
             is_refused_more: key.is_refused_more(now) && key.only_refused.is_none(),
             too_long: age.filter(|age| key.exceeds(*age, now)),
@@ -96,22 +96,6 @@ impl KeyRow {
             expired_at: status_at.filter(|_| matches!(key.status(now), KeyStatus::Expired(_))),
         }
     }
-}
-
-/// Warning that no patient is received.
-pub(crate) struct RefusalWarning {
-    pub(crate) text: String,
-    pub(crate) is_own_setting: bool,
-}
-
-fn only_refused(OnlyRefused { fields, reason, .. }: &OnlyRefused) -> RefusalWarning {
-    let is_own_setting = reason.is_some_and(is_own_setting);
-    let why = match fields.as_slice() {
-        _ if is_own_setting => "comes from an address that isn't in Allowed networks".to_owned(),
-        [] => "is refused".to_owned(),
-        fields => format!("is refused ({})", fields.join(", ")),
-    };
-    RefusalWarning { text: format!("No patient is received: every request {why}."), is_own_setting }
 }
 
 /// Time of a key's last refusal, if nothing was ever accepted with it.

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use intake_domain::{
-    AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus, OnlyRefused, SignedIn, Zone,
+    AnswerCount, Doubt, EXPIRES_SOON, KeyAge, KeyId, KeyQuality, KeyRecord, KeyStatus, SignedIn, Zone,
 };
 use time::{Date, OffsetDateTime};
 
 use crate::api_keys::key_row::last_refused_at;
-use crate::api_keys::refusals::{is_own_setting, phrase};
+use crate::api_keys::refusals::Cause;
 use crate::api_keys::sparkline::Sparkline;
 use crate::api_keys::usage::CREATED;
 use crate::page::moment::{Moment, last_day, relative};
@@ -119,7 +119,10 @@ impl Status {
             return noted("bad", "Replace now", "Sent unencrypted".to_owned());
         }
         if let Some(refused) = &key.only_refused {
-            return Self { contact: some(asked_for(refused, key)), ..noted("bad", "Only refusals", why(refused)) };
+            let Cause { words, is_own_setting } = Cause::from(refused);
+            let status = noted("bad", "Only refusals", words);
+            // The vendor can't change what the clinic has set.
+            return if is_own_setting { Self { contact: None, ..status } } else { status };
         }
         if key.is_refused_more(now) {
             return noted("warn", "Often refused", "More than usual".to_owned());
@@ -133,19 +136,6 @@ impl Status {
         let too_long = age.filter(|age| key.exceeds(*age, now)).map(|age| format!("Works longer than {age}"));
         Self { contact: None, ..noted("active", "Active", too_long.unwrap_or_default()) }
     }
-}
-
-/// The reason why all requests are refused: one that the clinic's own setting is, or else the fields.
-fn why(refused: &OnlyRefused) -> String {
-    match refused.reason {
-        Some(reason) if refused.fields.is_empty() || is_own_setting(reason) => phrase(reason).to_owned(),
-        _ => refused.fields.join(", "),
-    }
-}
-
-/// Whom to ask about it: the vendor can't change what the clinic has set.
-fn asked_for<'a>(refused: &OnlyRefused, key: &'a KeyRecord) -> &'a str {
-    if refused.reason.is_some_and(is_own_setting) { "" } else { &key.contact }
 }
 
 fn undiallable(quality: &KeyQuality) -> Option<String> {

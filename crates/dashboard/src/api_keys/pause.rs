@@ -6,6 +6,7 @@ use intake_edge as edge;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::facts::{ask, why_refused};
+use crate::api_keys::select::Change;
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
@@ -24,7 +25,7 @@ pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
         KeyStatus::Suspended(_) if own.key.paused_at.is_some() => Ok(back(&own, PAUSED_TOO)),
         KeyStatus::Revoked(_) | KeyStatus::Expired(_) => Ok(back(&own, OVER)),
         KeyStatus::Active | KeyStatus::ActiveUntil(_) | KeyStatus::Suspended(_) => {
-            ask(&own, "Pause", CONSEQUENCE, false).await
+            ask(&own, Change::Pause, CONSEQUENCE).await
         }
     }
 }

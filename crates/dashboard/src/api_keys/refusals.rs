@@ -1,7 +1,7 @@
 //! The last refusals of a key's requests, as its page shows them: moment, status, reason, fields, address and
 //! request id, and nothing of what was sent.
 
-use intake_domain::{Refusal, RefusalReason, Zone};
+use intake_domain::{OnlyRefused, Refusal, RefusalReason, Zone};
 
 use crate::page::moment::{Moment, exact};
 
@@ -31,6 +31,24 @@ impl RefusalRow {
             address,
             request_id: refusal.request_id,
         }
+    }
+}
+
+/// Reason why all requests of a key are refused.
+pub(crate) struct Cause {
+    /// The reason, or the fields; empty if neither is known.
+    pub(crate) words: String,
+    pub(crate) is_own_setting: bool,
+}
+
+impl From<&OnlyRefused> for Cause {
+    fn from(OnlyRefused { fields, reason, .. }: &OnlyRefused) -> Self {
+        let is_own_setting = reason.is_some_and(is_own_setting);
+        let words = match *reason {
+            Some(reason) if fields.is_empty() || is_own_setting => phrase(reason).to_owned(),
+            _ => fields.join(", "),
+        };
+        Self { words, is_own_setting }
     }
 }
 

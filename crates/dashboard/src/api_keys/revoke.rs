@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::facts::ask;
+use crate::api_keys::select::Change;
 use crate::mails::{KeyChange, moment};
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
@@ -16,7 +17,7 @@ const CONSEQUENCE: &str = "Requests using this key will be refused immediately. 
 pub(crate) async fn confirm(own: OwnKey) -> Result<HttpResponse, PageError> {
     match own.key.revoked_at {
         Some(at) => Ok(back_from_revoked(&own, at)),
-        None => ask(&own, "Revoke", CONSEQUENCE, true).await,
+        None => ask(&own, Change::Revoke, CONSEQUENCE).await,
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct Marks {
 
 /// Change of the marked keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+pub(crate) enum Change {
     Pause,
     Revoke,
 }
@@ -206,14 +206,14 @@ impl Change {
         }
     }
 
-    fn value(self) -> &'static str {
+    pub(crate) fn value(self) -> &'static str {
         match self {
             Self::Pause => "pause",
             Self::Revoke => "revoke",
         }
     }
 
-    fn verb(self) -> &'static str {
+    pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Pause => "Pause",
             Self::Revoke => "Revoke",

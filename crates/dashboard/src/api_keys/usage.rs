@@ -9,7 +9,7 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
     ANSWERS_KEPT, AnswerCode, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor,
-    Refusal, first_kept_day,
+    Refusal, RefusalReason, first_kept_day,
 };
 use intake_edge as edge;
 use time::{Date, Duration};
@@ -92,8 +92,9 @@ impl Day {
 }
 
 pub(crate) struct Reason {
-    status: u16,
+    pub(crate) status: u16,
     pub(crate) words: &'static str,
+    pub(crate) is_own_setting: bool,
     fields: String,
     count: String,
 }
@@ -197,18 +198,23 @@ pub(crate) fn reasons(answers: &[AnswerCount], refusals: &[Refusal]) -> Vec<Reas
         let mut fields: Vec<_> = fields.into_iter().collect();
         fields.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let fields: Vec<_> = fields.iter().map(|(field, count)| format!("{field} ({})", grouped(*count))).collect();
-        Reason { status, words: reason_of(status, refusals), fields: fields.join(", "), count: grouped(count) }
+        let reason = reason_of(status, refusals);
+        Reason {
+            status,
+            words: reason.map_or_else(|| words(status), phrase),
+            is_own_setting: reason.is_some_and(is_own_setting),
+            fields: fields.join(", "),
+            count: grouped(count),
+        }
     };
     by_status.into_iter().map(reason).collect()
 }
 
-/// Reason that all refusals with a status have which are kept one by one, or else what the status means.
-fn reason_of(status: u16, refusals: &[Refusal]) -> &'static str {
+/// Reason that all refusals with a status have which are kept one by one.
+fn reason_of(status: u16, refusals: &[Refusal]) -> Option<RefusalReason> {
     let mut kept = refusals.iter().filter(|refusal| refusal.code.0 == status).map(|refusal| refusal.reason);
-    match kept.next() {
-        Some(Some(first)) if kept.all(|reason| reason == Some(first)) => phrase(first),
-        _ => words(status),
-    }
+    let first = kept.next()?;
+    first.filter(|_| kept.all(|reason| reason == first))
 }
 
 /// Returns what a status means, for people who do not send requests themselves.

@@ -5,9 +5,9 @@ use intake_domain::{ApiKey, KeyId};
 use intake_test_support::{Browser, Response, Service, create_request, patient, wait_for};
 use serde_json::{Value, json};
 
-use crate::assert_unauthorised;
 use crate::commands::organisations::{done, run};
 use crate::fixtures::{TestApp, service};
+use crate::{assert_unauthorised, patient_with};
 
 const ELSEWHERE: &str = "error_description=\"The API key is not allowed from this address\"";
 
@@ -196,6 +196,23 @@ fn a_member_limits_a_key_on_its_page_and_is_warned_of_a_lock_out() {
 }
 
 #[test]
+fn the_advice_after_a_refused_request_fits_the_reason_that_is_shown() {
+    let app = behind_a_proxy();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let sql = format!("UPDATE api_keys SET allowed_networks = '{{203.0.113.0/24}}' WHERE id = '{id}'");
+    app.database.connect().batch_execute(&sql).unwrap();
+    let told = || ada.get(&format!("/settings/api-keys/{id}/first-use")).text();
+    let wrong = patient_with("phoneNumber", "0412 345 678").to_string();
+    assert_refused(&send_from(&app.service, &key, "198.51.100.7", &wrong));
+    wait_for("the address", || told().contains("isn't in Allowed networks. Change Allowed networks"));
+    for _ in 0..2 {
+        assert_eq!(send_from(&app.service, &key, "203.0.113.9", &wrong).status, 422);
+    }
+    wait_for("the field", || told().contains("A request was refused: phoneNumber. Tell the vendor."));
+}
+
+#[test]
 fn refusals_by_the_own_list_of_networks_are_not_the_vendors() {
     let app = behind_a_proxy();
     let ada = app.member("ada@clinic.example");
@@ -210,7 +227,7 @@ fn refusals_by_the_own_list_of_networks_are_not_the_vendors() {
     wait_for("the count", || app.database.count("key_answers WHERE status = 401 AND field = ''") == 1);
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     for expected in [
-        "No patient is received: every request comes from an address that isn't in Allowed networks.",
+        "No patient is received: every request is refused (From an address that isn't in Allowed networks).",
         "The last one came from 198.51.100.7.",
         "<th scope=\"row\">From an address that isn't in Allowed networks (401)</th>",
         "none yet; last refused request <time",
