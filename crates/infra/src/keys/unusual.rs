@@ -12,6 +12,8 @@ use time::{Date, Duration, OffsetDateTime, UtcOffset};
 use uuid::Uuid;
 
 use crate::database::cluster::parts::{Part, of_each_part};
+use crate::database::connecting::clock;
+use crate::database::connecting::share::Share;
 use crate::keys::PostgresKeyStore;
 use crate::keys::habit::{habit, is_in_part};
 use crate::keys::only_refused::NIGHT;
@@ -32,8 +34,8 @@ const CLAIMED_MAX: u32 = ACTIVE_KEYS_MAX;
 #[async_trait]
 impl UnusualKeyStore for PostgresKeyStore {
     async fn claim_unusual(&self) -> Result<Vec<UnusualKey>, StoreError> {
+        let now = self.0.run(Share::Common, clock::read).await?;
         let uses = of_each_part(&self.0, last_use).await?;
-        let Some(now) = uses.iter().map(|part| part.now).max() else { return Ok(vec![]) };
         // Where several organisations send and none has for a day, the service itself may be out of reach, or all have
         // a holiday.
         let send_several = uses.iter().map(|part| part.organisations).sum::<i64>() > 1;
@@ -58,8 +60,6 @@ impl UnusualKeyStore for PostgresKeyStore {
 
 #[derive(QueryableByName)]
 struct LastUse {
-    #[diesel(sql_type = Timestamptz)]
-    now: OffsetDateTime,
     #[diesel(sql_type = Bool)]
     is_recent: bool,
     #[diesel(sql_type = Bool)]
@@ -68,11 +68,11 @@ struct LastUse {
     organisations: i64,
 }
 
-/// Query for the time, whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many
-/// organisations keys were used in the usual time.
+/// Query for whether any key was used within a day, whether none was for [`CUT_OFF`], and of how many organisations
+/// keys were used in the usual time.
 fn last_use(connection: &mut PgConnection, part: &Part) -> QueryResult<Vec<LastUse>> {
     let query = format!(
-        "SELECT now(), coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
+        "SELECT coalesce(max(last_used_at) > now() - interval '1 day', false) AS is_recent,
             coalesce(max(last_used_at) < now() - interval '{} days', true) AS is_long_ago,
             count(DISTINCT organisation_id) AS organisations
          FROM key_uses WHERE last_used_at > now() - interval '{USUAL_DAYS} days'
