@@ -7,6 +7,7 @@ mod terminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use diesel::connection::SimpleConnection;
 use intake_domain::{ApiKey, Environment, KeyFormat, TotpSecret};
 use intake_edge as edge;
 use intake_infra::SERVICE_ROLE;
@@ -298,8 +299,6 @@ pub(crate) fn choose_role(browser: &Browser, role: &str) {
 
 /// Makes every session one in which nobody has confirmed who they are.
 pub(crate) fn unconfirm(app: &TestApp) {
-    use diesel::connection::SimpleConnection;
-
     app.database.connect().batch_execute("UPDATE sessions SET confirmed_at = NULL").unwrap();
 }
 
@@ -380,6 +379,18 @@ impl Drop for OverWhenDropped<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::SeqCst);
     }
+}
+
+/// Makes the first row of an event like `INSERT ON patients` wait. A sequence `rows_of_` and the table counts the rows.
+pub(crate) fn first_row_sleeps(database: &TestDatabase, event: &str, seconds: f32) {
+    let (_, table) = event.rsplit_once(' ').unwrap();
+    let sql = format!(
+        "CREATE SEQUENCE rows_of_{table};
+         CREATE FUNCTION sleep_on_{table}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+            BEGIN IF nextval('rows_of_{table}') = 1 THEN PERFORM pg_sleep({seconds}); END IF; RETURN NEW; END $$;
+         CREATE TRIGGER sleep BEFORE {event} FOR EACH ROW EXECUTE FUNCTION sleep_on_{table}()"
+    );
+    database.connect().batch_execute(&sql).unwrap();
 }
 
 /// Waits until this many statements wait for a lock in the database.

@@ -2,11 +2,12 @@
 
 use std::thread;
 
-use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
 use intake_test_support::{Browser, Clinic, TestDatabase, request};
 
-use crate::fixtures::{Member, PASSWORD, TestApp, accept, between, password_field, service, wait_for_lock_waits};
+use crate::fixtures::{
+    Member, PASSWORD, TestApp, accept, between, first_row_sleeps, password_field, service, wait_for_lock_waits,
+};
 
 fn open(app: &TestApp, invitation: &str) -> u16 {
     app.service.client().send(&request("GET", invitation, &[], b"")).status
@@ -47,11 +48,7 @@ fn a_removed_member_does_not_come_back_by_an_invitation_made_before() {
 fn a_join_that_hangs_and_is_sent_again_succeeds_once() {
     let app = TestApp::on_one_server(|builder| builder);
     let invitation = app.invite("ada@clinic.example");
-    let sleep_once = "CREATE SEQUENCE inserts;
-        CREATE FUNCTION sleep_once() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-            BEGIN IF nextval('inserts') = 1 THEN PERFORM pg_sleep(4); END IF; RETURN NEW; END $$;
-        CREATE TRIGGER sleep BEFORE INSERT ON audit_entries FOR EACH ROW EXECUTE FUNCTION sleep_once()";
-    app.database.connect().batch_execute(sleep_once).unwrap();
+    first_row_sleeps(&app.database, "INSERT ON audit_entries", 4.0);
     thread::scope(|scope| {
         let joined = scope.spawn(|| join(&app, &invitation, "Ada"));
         // The first try sleeps, and the second one waits for the first one's row.

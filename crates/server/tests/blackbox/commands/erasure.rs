@@ -10,7 +10,7 @@ use intake_infra::PostgresPatientRights;
 use intake_test_support::{Clinic, HeldRow, Response, TestDatabase, create_request, freeze_writer, patient, wait_for};
 use serde_json::{Value, json};
 
-use crate::fixtures::{TestApp, service, wait_for_lock_waits};
+use crate::fixtures::{TestApp, first_row_sleeps, service, wait_for_lock_waits};
 use crate::{assert_problem, patient_with};
 
 const ERASED: &str = "The patient that was created with this Idempotency-Key has been erased";
@@ -271,19 +271,6 @@ fn an_erasure_waits_for_an_open_transaction_and_holds_nobody_up_for_long() {
     assert_eq!(app.database.count(&format!("patients WHERE id = '{id}'")), 0);
 }
 
-/// Makes the first insert from here on sleep, after it has looked for erasures and before it stores its patient.
-fn first_insert_sleeps(app: &TestApp, seconds: u32) {
-    app.database
-        .connect()
-        .batch_execute(&format!(
-            "CREATE SEQUENCE inserts;
-         CREATE FUNCTION sleep_once() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
-            BEGIN IF nextval('inserts') = 1 THEN PERFORM pg_sleep({seconds}); END IF; RETURN NEW; END $$;
-         CREATE TRIGGER sleep BEFORE INSERT ON patients FOR EACH ROW EXECUTE FUNCTION sleep_once()"
-        ))
-        .unwrap();
-}
-
 /// The statement of the first try is still to come, or in the middle, when its patient was stored by the second and
 /// erased.
 #[test]
@@ -315,7 +302,8 @@ fn an_erasure_waits_for_a_statement_that_sleeps_between_its_look_and_its_row() {
         let headers: Vec<_> = key.iter().map(|key| ("Idempotency-Key", *key)).collect();
         // The key is known, and its statement planned.
         assert_eq!(app.create(&patient()).status, 201);
-        first_insert_sleeps(&app, 4);
+        // After it has looked for erasures, and before it stores its patient.
+        first_row_sleeps(&app.database, "INSERT ON patients", 4.0);
         let created = app.service.create_with(app.key(), &headers, patient().to_string().as_bytes());
         let id = id_of(&created);
         assert!(app.service.output().contains("a statement hangs in the database"), "{key:?}");

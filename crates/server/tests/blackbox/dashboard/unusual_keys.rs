@@ -9,7 +9,7 @@ use intake_test_support::{Clinic, free_port, wait_for};
 
 use crate::commands::organisations::done;
 use crate::dashboard::mails::{MailServer, with_mails};
-use crate::fixtures::{Member, TestApp, service};
+use crate::fixtures::{Member, TestApp, first_row_sleeps, service};
 
 /// The days on which a key that was used until a number of days ago is used in 28.
 const DAILY: &str = "true";
@@ -381,13 +381,8 @@ fn a_look_that_is_slow_or_finds_no_members_loses_no_mail() {
     setup.busy_key("Front desk", DAILY, 49);
     let ends = setup.busy_key("Back office", DAILY, 1);
     setup.sql(&format!("UPDATE api_keys SET expires_at = now() + interval '6 days' WHERE id = '{ends}'"));
-    for (table, mark) in [("api_keys", "expiry_announced_at"), ("key_uses", "silence_announced_at")] {
-        setup.sql(&format!(
-            "CREATE SEQUENCE marks_of_{table};
-             CREATE FUNCTION hang_once_on_{table}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
-                 IF nextval('marks_of_{table}') = 1 THEN PERFORM pg_sleep(1.5); END IF; RETURN new; END $$;
-             CREATE TRIGGER hangs BEFORE UPDATE OF {mark} ON {table} FOR EACH ROW EXECUTE FUNCTION hang_once_on_{table}()"
-        ));
+    for mark in ["UPDATE OF expiry_announced_at ON api_keys", "UPDATE OF silence_announced_at ON key_uses"] {
+        first_row_sleeps(&setup.app.database, mark, 1.5);
     }
     setup.app.service.stop();
     setup.looked_before(1);
@@ -397,6 +392,6 @@ fn a_look_that_is_slow_or_finds_no_members_loses_no_mail() {
     setup.sql("ALTER TABLE others RENAME TO memberships");
     server.wait_for_mail("ada@clinic.example", "API key “Back office” expires soon");
     server.wait_for_mail("ada@clinic.example", "API key “Front desk” has fallen silent");
-    assert_eq!(setup.app.database.count("marks_of_api_keys WHERE last_value > 1"), 1);
-    assert_eq!(setup.app.database.count("marks_of_key_uses WHERE last_value > 1"), 1);
+    assert_eq!(setup.app.database.count("rows_of_api_keys WHERE last_value > 1"), 1);
+    assert_eq!(setup.app.database.count("rows_of_key_uses WHERE last_value > 1"), 1);
 }
