@@ -12,10 +12,11 @@ addEventListener("pageshow", (event) => {
     }
 });
 
-// The menu scrolls sideways on a phone: the part that is shown is in sight.
+// The menu scrolls sideways on a phone: the part that is shown is in the middle.
 for (const part of document.querySelectorAll(".bar nav [aria-current]")) {
     const menu = part.closest("nav");
-    menu.scrollLeft = part.getBoundingClientRect().right - menu.getBoundingClientRect().right + 16;
+    const middle = ({ left, right }) => (left + right) / 2;
+    menu.scrollLeft += middle(part.getBoundingClientRect()) - middle(menu.getBoundingClientRect());
 }
 
 // How long ago, with the exact moment on hover.

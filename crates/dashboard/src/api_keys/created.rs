@@ -122,8 +122,7 @@ pub(crate) async fn first_use(
 /// The most frequent refusal with its fields, or else its reason, and what to do about it.
 fn refused(answers: &[AnswerCount], refusals: &[Refusal]) -> String {
     let Some(first) = reasons(answers, refusals).into_iter().next() else { return String::new() };
-    let of_first = answers.iter().filter(|answer| answer.code.0 == first.status);
-    let fields: Vec<_> = of_first.filter_map(|answer| answer.field.as_deref()).collect();
+    let fields: Vec<_> = first.fields.iter().map(|(field, _)| field.as_str()).collect();
     let why = if fields.is_empty() { first.words.to_owned() } else { fields.join(", ") };
     let advice = if first.is_own_setting { "Change Allowed networks on the key's page." } else { "Tell the vendor." };
     format!("A request was refused: {why}. {advice}")
@@ -149,5 +148,26 @@ impl<'a> CreatedKeyPage<'a> {
             settings: settings(base_url, authority),
             samples: samples(environment),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::date;
+
+    use super::*;
+
+    #[test]
+    fn a_field_that_was_refused_on_two_days_is_named_once() {
+        let refused_on = |day| {
+            [None, Some("email")].map(|field| AnswerCount {
+                day,
+                code: AnswerCode(422),
+                field: field.map(str::to_owned),
+                count: 3,
+            })
+        };
+        let answers = [refused_on(date!(2025 - 12 - 02)), refused_on(date!(2025 - 12 - 03))].concat();
+        assert_eq!(refused(&answers, &[]), "A request was refused: email. Tell the vendor.");
     }
 }

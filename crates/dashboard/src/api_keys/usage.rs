@@ -95,8 +95,16 @@ pub(crate) struct Reason {
     pub(crate) status: u16,
     pub(crate) words: &'static str,
     pub(crate) is_own_setting: bool,
-    fields: String,
+    /// Each with how often it was refused.
+    pub(crate) fields: Vec<(String, u64)>,
     count: String,
+}
+
+impl Reason {
+    fn counted_fields(&self) -> String {
+        let fields = self.fields.iter().map(|(field, count)| format!("{field} ({})", grouped(*count)));
+        fields.collect::<Vec<_>>().join(", ")
+    }
 }
 
 pub(crate) async fn page(
@@ -195,15 +203,14 @@ pub(crate) fn reasons(answers: &[AnswerCount], refusals: &[Refusal]) -> Vec<Reas
     by_status.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     by_status.truncate(REASONS);
     let reason = |(status, (count, fields)): (u16, (u64, BTreeMap<&str, u64>))| {
-        let mut fields: Vec<_> = fields.into_iter().collect();
+        let mut fields: Vec<_> = fields.into_iter().map(|(field, count)| (field.to_owned(), count)).collect();
         fields.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let fields: Vec<_> = fields.iter().map(|(field, count)| format!("{field} ({})", grouped(*count))).collect();
         let reason = reason_of(status, refusals);
         Reason {
             status,
             words: reason.map_or_else(|| words(status), phrase),
             is_own_setting: reason.is_some_and(is_own_setting),
-            fields: fields.join(", "),
+            fields,
             count: grouped(count),
         }
     };
@@ -298,8 +305,10 @@ mod tests {
             answer(day, 422, Some("email"), 3),
             answer(day, 422, Some("phoneNumber"), 6),
         ];
-        let shown: Vec<_> =
-            reasons(&answers, &[]).into_iter().map(|reason| (reason.status, reason.fields, reason.count)).collect();
+        let shown: Vec<_> = reasons(&answers, &[])
+            .iter()
+            .map(|reason| (reason.status, reason.counted_fields(), reason.count.clone()))
+            .collect();
         assert_eq!(
             shown,
             [(422, "phoneNumber (6), email (3)".to_owned(), "7".to_owned()), (400, String::new(), "2".to_owned())]

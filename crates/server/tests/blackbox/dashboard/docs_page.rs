@@ -444,7 +444,10 @@ fn the_menu_of_a_phone_shows_where_its_reader_is() {
     let app = TestApp::start();
     browser.on_a_screen(360);
     app.join(&browser, "Ada", "ada@clinic.example");
-    browser.open(&app.url("/docs"));
-    let right = "return document.querySelector('.bar nav [aria-current]').getBoundingClientRect().right";
-    wait_for("API docs in sight", || browser.run(right).as_f64().unwrap() <= 360.0);
+    for path in ["/docs", "/help", "/settings/account"] {
+        browser.open(&app.url(path));
+        // It fades at its right edge.
+        let right = "return document.querySelector('.bar nav [aria-current]').getBoundingClientRect().right";
+        wait_for(&format!("the part of {path} in sight"), || browser.run(right).as_f64().unwrap() <= 300.0);
+    }
 }

@@ -269,7 +269,11 @@ fn a_small_channel_of_which_every_request_is_refused_is_a_mail_on_the_same_day()
     assert!(!list.contains("Often refused"), "{list}");
     let id = setup.app.database.texts("SELECT id::text FROM api_keys WHERE name = 'One day'").remove(0);
     assert!(
-        setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("every request is refused (phoneNumber).")
+        setup
+            .ada
+            .get(&format!("/settings/api-keys/{id}"))
+            .text()
+            .contains("every request is refused. Reason: phoneNumber.")
     );
     setup.uses(&id, DAILY, 0, 12);
     assert!(!setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("No patient is received"));
