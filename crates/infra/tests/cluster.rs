@@ -77,13 +77,15 @@ fn a_node_that_is_away_delays_only_the_mails_about_unusual_keys_of_its_own() {
     citus.use_alone();
     let (alive, away) = (clinic_on(&database, 1), clinic_on(&database, 2));
     // Refused far more often today than before.
-    let refused = "UPDATE api_keys SET created_at = now() - interval '1 year';
+    let day = "(now() AT TIME ZONE 'UTC')::date - n";
+    let refused = format!(
+        "UPDATE api_keys SET created_at = now() - interval '1 year';
         INSERT INTO key_uses (organisation_id, key_id, last_used_at) SELECT organisation_id, id, now() FROM api_keys;
-        INSERT INTO key_answers SELECT organisation_id, id, day, day, status, '',
+        INSERT INTO key_answers SELECT organisation_id, id, {day}, {day}, status, '',
             CASE WHEN status = 201 OR n > 0 THEN 20 ELSE 1000 END
-        FROM api_keys CROSS JOIN generate_series(0, 27) AS n
-            CROSS JOIN LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date - n AS day) AS days CROSS JOIN unnest(ARRAY[201, 422]) AS status";
-    database.connect().batch_execute(refused).unwrap();
+        FROM api_keys CROSS JOIN generate_series(0, 27) AS n CROSS JOIN unnest(ARRAY[201, 422]) AS status"
+    );
+    database.connect().batch_execute(&refused).unwrap();
     let keys = PostgresKeyStore::new(Database::new(&database.service, Duration::from_secs(5)));
     let claimed =
         || -> Vec<_> { block_on(keys.claim_unusual()).unwrap().into_iter().map(|key| key.organisation_id).collect() };
