@@ -311,6 +311,7 @@ diesel::table! {
         added -> BigInt,
         accepted_at -> Timestamptz,
         audit_table -> BigInt,
+        acceptances -> Array<Uuid>,
     }
 }
 

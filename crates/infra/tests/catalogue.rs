@@ -148,6 +148,7 @@ fn diesel_knows_the_tables_as_they_are() {
             "_int8" => "Array<BigInt>",
             "_cidr" => "Array<Cidr>",
             "_text" => "Array<Text>",
+            "_uuid" => "Array<Uuid>",
             "date" => "Date",
             "interval" => "Interval",
             "text" => "Text",

@@ -39,5 +39,5 @@ pub fn accept_restored(
     audit: &AuditContext,
 ) -> Result<(), SchemaError> {
     let subject = newest.map_or_else(|| "an unknown time".to_owned(), timestamp);
-    accept(owner, |connection| record_in_each(connection, Action::RegisterRestored, &subject, audit))
+    accept(owner, audit.entry_id, |connection| record_in_each(connection, Action::RegisterRestored, &subject, audit))
 }

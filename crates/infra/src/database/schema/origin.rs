@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 
 use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::{Bool, Text, Timestamptz};
+use diesel::sql_types::{Array, Bool, Text, Uuid as SqlUuid};
 use intake_domain::StoreError;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::cluster::extension::has_citus;
@@ -28,7 +27,7 @@ use crate::schema::audit_entries;
 const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier
         AND origin.audit_table = 'audit_entries'::regclass::oid::bigint AS is_same_cluster,
     origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned,
-    origin.accepted_at, here.timeline
+    origin.acceptances, here.timeline
     FROM origin, origin_now() AS here";
 /// Only by a service that knows the timeline that it replaces.
 const ADOPT: &str = "UPDATE origin SET timeline = $1 WHERE timeline <> 'restored'";
@@ -43,8 +42,8 @@ struct Origin {
     is_same_timeline: bool,
     #[diesel(sql_type = Bool)]
     is_condemned: bool,
-    #[diesel(sql_type = Timestamptz)]
-    accepted_at: OffsetDateTime,
+    #[diesel(sql_type = Array<SqlUuid>)]
+    acceptances: Vec<Uuid>,
     #[diesel(sql_type = Text)]
     timeline: String,
 }
@@ -57,8 +56,8 @@ pub(crate) type EntryKey = (Uuid, Uuid);
 pub struct Seen {
     /// The newest audit entries of each worker, by the number of the worker; on one PostgreSQL those of 0.
     newest_entries: BTreeMap<i32, Vec<EntryKey>>,
-    /// Time at which an operator last said that the register is whole.
-    accepted_at: OffsetDateTime,
+    /// One for each time at which an operator said that the register is whole.
+    acceptances: Vec<Uuid>,
 }
 
 /// Result of a look at the database.
@@ -100,11 +99,13 @@ impl Database {
 fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> QueryResult<Look> {
     let origin: Origin = diesel::sql_query(ORIGIN).get_result(connection)?;
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
+    let is_accepted_as_seen = |seen: &&Seen| seen.acceptances == origin.acceptances;
+    let mut is_missing =
+        seen.is_some_and(|seen| !is_accepted_as_seen(&seen) && seen.acceptances.starts_with(&origin.acceptances));
     // An operator who has since said that the register is whole knows better.
-    let seen = seen.filter(|seen| seen.accepted_at >= origin.accepted_at);
+    let seen = seen.filter(is_accepted_as_seen);
     let (looked_at, newest) = newest_entries(connection, turn)?;
     let mut newest_entries = seen.map(|seen| seen.newest_entries.clone()).unwrap_or_default();
-    let mut is_missing = false;
     for (worker, entries) in &newest_entries {
         if *worker == looked_at || !is_known {
             is_missing |= !are_there(connection, entries, &newest)?;
@@ -121,7 +122,7 @@ fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> Quer
         diesel::sql_query(ADOPT).bind::<Text, _>(&origin.timeline).execute(connection)?;
     }
     newest_entries.insert(looked_at, newest);
-    let seen = Seen { newest_entries, accepted_at: origin.accepted_at };
+    let seen = Seen { newest_entries, acceptances: origin.acceptances };
     Ok(if is_known { Look::Known(seen) } else { Look::Promoted(seen) })
 }
 

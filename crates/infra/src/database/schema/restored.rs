@@ -6,7 +6,7 @@ use diesel::connection::SimpleConnection;
 use diesel::dsl::exists;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Text, Uuid as SqlUuid};
-use intake_domain::{AuditEntryId, OrganisationId, PatientId};
+use intake_domain::{Action, AuditEntryId, OrganisationId, PatientId};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -19,7 +19,8 @@ use crate::schema::{audit_entries, erasures, organisations, patients};
 /// Numbers of transactions that came along from another cluster stay below all that are given from here on. Never less
 /// than before, or marks would lose what they have seen.
 const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifier, timeline = here.timeline,
-        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
+        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), acceptances = acceptances || $1,
+        added = greatest(added, (SELECT coalesce(max(created_in), 0) FROM patients) - txid_current() + 1,
             (SELECT coalesce(max(erased_in), 0) FROM erasures) - txid_current() + 1,
             (SELECT coalesce(max(recorded_in), 0) FROM audit_entries) - txid_current() + 1)
     FROM origin_now() AS here RETURNING added";
@@ -28,7 +29,7 @@ const SHIFT: &str = "UPDATE origin SET system_identifier = here.system_identifie
 /// Citus updates nothing from a function that returns several columns. Beside `origin` the coordinator answers.
 const HERE: &str = "SELECT here.system_identifier, here.timeline FROM origin, origin_now() AS here";
 const ACCEPT_CLUSTER: &str = "UPDATE origin SET system_identifier = $1, timeline = $2,
-        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now()";
+        audit_table = 'audit_entries'::regclass::oid::bigint, accepted_at = now(), acceptances = acceptances || $3";
 
 /// Actions that let people in or give them another password, and may have ended since the restored moment.
 const SIGNED_IN: [&str; 5] = ["sessions", "waiting_sign_ins", "passkey_challenges", "password_resets", "email_changes"];
@@ -87,6 +88,14 @@ pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<
     Ok(missing.into_iter().map(|missing| missing.id.into()).collect())
 }
 
+/// The entries by which operators took this database for the register.
+pub fn restores(owner: &DatabaseUrl) -> Result<Vec<AuditEntryId>, SchemaError> {
+    let restores = audit_entries::table.filter(audit_entries::action.eq(Action::RegisterRestored.as_str()));
+    let ids = restores.select(audit_entries::id);
+    let ids: Vec<Uuid> = patiently(owner, |connection| ids.load(connection))?;
+    Ok(ids.into_iter().map(AuditEntryId::from).collect())
+}
+
 /// Place of a patient's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatientPlace {
@@ -118,10 +127,11 @@ pub fn patient_places(
     })
 }
 
-/// Signs everyone out, and notes that the register is whole here: services start again, and feeds go on. `record`
-/// writes to the audit log.
+/// Signs everyone out, and notes that the register is whole here: services start again, and feeds go on. No other
+/// acceptance has this id. `record` writes to the audit log.
 pub(crate) fn accept(
     owner: &DatabaseUrl,
+    id: AuditEntryId,
     record: impl Fn(&mut PgConnection) -> QueryResult<()>,
 ) -> Result<(), SchemaError> {
     #[derive(QueryableByName)]
@@ -147,13 +157,13 @@ pub(crate) fn accept(
         if is_spread(connection)? {
             let Here { system_identifier, timeline } = diesel::sql_query(HERE).get_result(connection)?;
             let accepted = diesel::sql_query(ACCEPT_CLUSTER).bind::<BigInt, _>(system_identifier);
-            accepted.bind::<Text, _>(timeline).execute(connection)?;
+            accepted.bind::<Text, _>(timeline).bind::<SqlUuid, _>(id.as_uuid()).execute(connection)?;
             connection.batch_execute("DELETE FROM feed_marks; DELETE FROM feed_places")?;
             return Ok(true);
         }
         // Nobody may get a number in between.
         connection.batch_execute("LOCK TABLE patients, erasures, audit_entries IN ACCESS EXCLUSIVE MODE")?;
-        let Shift { added } = diesel::sql_query(SHIFT).get_result(connection)?;
+        let Shift { added } = diesel::sql_query(SHIFT).bind::<SqlUuid, _>(id.as_uuid()).get_result(connection)?;
         for (table, column) in [("patients", "created_in"), ("erasures", "erased_in"), ("audit_entries", "recorded_in")]
         {
             let shift = format!("ALTER TABLE {table} ALTER {column} SET DEFAULT txid_current() + {added}");

@@ -6,21 +6,18 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context;
-use intake_domain::{Action, AuditEntryId, IdempotencyDigest, KeyId, OrganisationId, PatientId, RecordedAction};
-use intake_infra::SchemaError;
-use intake_infra::restored::missing_entries;
+use intake_domain::{Action, AuditEntryId, IdempotencyDigest, KeyId, OrganisationId, PatientId, RecordedAction, Role};
+use intake_infra::restored::{missing_entries, restores};
+use intake_infra::{DatabaseUrl, SchemaError};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use crate::backend::Backend;
 use crate::settings::arguments::parse_time;
 
 /// An action that the copy names.
 pub(super) struct Recorded {
     id: AuditEntryId,
     pub(super) at: String,
-    /// The order of the entries of an organisation, which no clock changes.
-    number: i64,
     action: String,
     actor: String,
     pub(super) subject: String,
@@ -31,6 +28,9 @@ pub(super) struct Recorded {
     pub(super) replaced_key: Option<KeyId>,
     pub(super) key_expires_at: Option<OffsetDateTime>,
     pub(super) idempotency_digest: Option<IdempotencyDigest>,
+    pub(super) role: Option<Role>,
+    /// It is not in the database.
+    pub(super) is_lost: bool,
 }
 
 impl Recorded {
@@ -40,6 +40,11 @@ impl Recorded {
             RecordedAction::Known(action) => Some(action),
             RecordedAction::Unknown(_) => None,
         }
+    }
+
+    /// It changed something about keys, members or patients.
+    pub(super) fn matters(&self) -> bool {
+        !self.action().is_some_and(Action::is_harmless)
     }
 
     /// The patient who was erased.
@@ -69,6 +74,14 @@ impl Recorded {
     }
 }
 
+/// The copy, compared with the database.
+pub(super) struct AuditCopy {
+    /// The first that was lost and all that came later, in the order of their recording, even over an earlier restore.
+    pub(super) entries: Vec<Recorded>,
+    /// It ends before an operator last took the database for the register.
+    pub(super) is_older: bool,
+}
+
 /// Reads what `intake audit --json` printed: an array or, by `--follow` and `--state`, one object after another, the
 /// last of which may be cut off. Entries may be there twice.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Recorded>> {
@@ -76,12 +89,14 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Recorded>> {
     let file = BufReader::new(File::open(path).with_context(name)?);
     let (mut entries, mut known) = (Vec::new(), HashSet::new());
     for value in serde_json::Deserializer::from_reader(file).into_iter::<Value>() {
-        let found = match value {
+        let mut found = match value {
             Ok(Value::Array(all)) => all,
             Ok(one) => vec![one],
             Err(error) if error.is_eof() && !entries.is_empty() => break,
             Err(error) => return Err(error).with_context(name),
         };
+        // An array is in the order of a clock. Of one database the numbers tell the order.
+        found.sort_by_key(|entry| entry["number"].as_i64());
         for entry in &found {
             let entry = recorded(entry).with_context(name)?;
             if known.insert((entry.organisation, entry.id)) {
@@ -92,12 +107,26 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Recorded>> {
     Ok(entries)
 }
 
+impl AuditCopy {
+    pub(super) fn compare(mut entries: Vec<Recorded>, owner: &DatabaseUrl) -> Result<Self, SchemaError> {
+        let ids: Vec<_> = entries.iter().map(|entry| entry.id).collect();
+        let missing: HashSet<_> = missing_entries(owner, &ids)?.into_iter().collect();
+        for entry in &mut entries {
+            entry.is_lost = missing.contains(&entry.id);
+        }
+        let first_lost = entries.iter().position(|entry| entry.is_lost && entry.matters());
+        entries.drain(..first_lost.unwrap_or(entries.len()));
+        let ids: HashSet<_> = ids.into_iter().collect();
+        let is_older = restores(owner)?.iter().any(|restore| !ids.contains(restore));
+        Ok(Self { entries, is_older })
+    }
+}
+
 pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
     let text = |path: &str| entry.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(Recorded {
         id: text("/id").parse().context("an entry has no id")?,
         at: text("/at"),
-        number: entry["number"].as_i64().unwrap_or_default(),
         action: text("/action"),
         actor: text("/actor/name"),
         subject: text("/subject"),
@@ -107,15 +136,7 @@ pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
         replaced_key: text("/replacedKeyId").parse().ok(),
         key_expires_at: parse_time(&text("/keyExpiresAt")).ok(),
         idempotency_digest: text("/idempotencyDigest").parse().ok(),
+        role: text("/role").parse().ok(),
+        is_lost: false,
     })
-}
-
-/// Returns what was done and is not in the database, the oldest first.
-pub(super) fn lost(backend: &Backend, recorded: Vec<Recorded>) -> Result<Vec<Recorded>, SchemaError> {
-    let ids: Vec<_> = recorded.iter().map(|entry| entry.id).collect();
-    let missing = missing_entries(&backend.owner, &ids)?;
-    let is_lost = |entry: &Recorded| missing.contains(&entry.id) && !entry.action().is_some_and(Action::is_harmless);
-    let mut lost: Vec<_> = recorded.into_iter().filter(is_lost).collect();
-    lost.sort_by(|one, other| (one.number, &one.at).cmp(&(other.number, &other.at)));
-    Ok(lost)
 }

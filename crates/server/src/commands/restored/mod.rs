@@ -14,7 +14,7 @@ use intake_infra::environment::assert_environment_as_owner;
 use intake_infra::restored::{NewestPatient, newest_entry, newest_patients};
 use intake_infra::{Database, accept_restored, revoke_all_keys};
 
-use self::copy::Recorded;
+use self::copy::{AuditCopy, Recorded};
 use self::plan::Plan;
 use self::report::Report;
 use self::standing::Standing;
@@ -33,15 +33,15 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
     let newest = newest_entry(&backend.owner).map_err(&owner)?;
     let patients = newest_patients(&backend.owner).map_err(&owner)?;
     let copied_until = recorded.as_ref().and_then(|recorded| recorded.iter().map(|entry| entry.at.clone()).max());
-    let lost = recorded.map(|recorded| copy::lost(&backend, recorded)).transpose().map_err(&owner)?;
+    let copy = recorded.map(|recorded| AuditCopy::compare(recorded, &backend.owner)).transpose().map_err(&owner)?;
     let audit = || context(&arguments.run, configuration);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let database = Database::new(&backend.owner, DEADLINE);
-    let standing = match &lost {
-        Some(lost) => Some(runtime.block_on(standing(lost, &patients, arguments, &backend, &database))?),
+    let standing = match &copy {
+        Some(copy) => Some(runtime.block_on(standing(&copy.entries, &patients, arguments, &backend, &database))?),
         None => None,
     };
-    let plan = lost.as_deref().zip(standing.as_ref()).map(|(lost, standing)| Plan::of(lost, standing));
+    let plan = copy.as_ref().zip(standing.as_ref()).map(|(copy, standing)| Plan::of(copy, standing));
     let mut report = Report { newest, copied_until, plan, patients: &patients, revoked: None, results: Vec::new() };
     if arguments.brakes.dry_run {
         return print_result(&arguments.output, &report.value(), &report.text(false));
@@ -73,13 +73,13 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
 }
 
 async fn standing(
-    lost: &[Recorded],
+    entries: &[Recorded],
     patients: &[NewestPatient],
     arguments: &RestoredArguments,
     backend: &Backend,
     database: &Database,
 ) -> anyhow::Result<Standing> {
-    let standing = Standing::of(lost, patients, backend, database).await?;
+    let standing = Standing::of(entries, patients, backend, database).await?;
     Ok(if arguments.revoke_keys { standing.without_keys() } else { standing })
 }
 

@@ -3,30 +3,33 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use intake_domain::{Action, AllowedNetworks, EmailAddress, KeyId, KeyRecord, OrganisationId};
+use intake_domain::{Action, AllowedNetworks, EmailAddress, KeyId, KeyRecord, OrganisationId, Role};
 use intake_infra::restored::PatientPlace;
 
-use super::copy::Recorded;
+use super::copy::{AuditCopy, Recorded};
 use super::standing::{Standing, folded};
 use super::step::Step;
 
 /// The steps that repeat what was lost.
 pub(super) struct Plan<'a> {
-    pub(super) lost: &'a [Recorded],
+    entries: &'a [Recorded],
     /// In their order, each with the number of the entry that it is for.
     pub(super) steps: Vec<(usize, Step)>,
     /// The entries about rows that the restore has lost, too: nothing is left to repeat.
     pub(super) without_rows: HashSet<usize>,
     /// Keys that have a replacement which was not in use at that moment.
     pub(super) perhaps_ended: Vec<KeyId>,
+    /// Nobody knows what was decided since it ends, so what opens is left to people.
+    pub(super) is_copy_older: bool,
     standing: &'a Standing,
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn of(lost: &'a [Recorded], standing: &'a Standing) -> Self {
-        let mut plan =
-            Self { lost, steps: Vec::new(), without_rows: HashSet::new(), perhaps_ended: Vec::new(), standing };
-        let organisations: BTreeSet<_> = lost.iter().map(|entry| entry.organisation).collect();
+    pub(super) fn of(copy: &'a AuditCopy, standing: &'a Standing) -> Self {
+        let (entries, is_copy_older) = (&copy.entries, copy.is_older);
+        let (steps, without_rows, perhaps_ended) = (Vec::new(), HashSet::new(), Vec::new());
+        let mut plan = Self { entries, steps, without_rows, perhaps_ended, is_copy_older, standing };
+        let organisations: BTreeSet<_> = plan.lost().map(|(_, entry)| entry.organisation).collect();
         for organisation in organisations {
             if standing.organisations.contains_key(&organisation) {
                 plan.plan_patients(organisation);
@@ -34,22 +37,41 @@ impl<'a> Plan<'a> {
                 plan.plan_members(organisation);
             }
         }
-        let named = lost.iter().flat_map(|entry| [entry.key, entry.replaced_key]).flatten();
+        let named = plan.lost().flat_map(|(_, entry)| [entry.key, entry.replaced_key]).flatten();
         for key in named.collect::<BTreeSet<_>>() {
             match standing.keys.get(&key) {
                 Some(stored) => plan.plan_stored_key(stored),
                 None => plan.plan_lost_key(key),
             }
         }
+        plan.leave_out_what_is_settled();
         plan.steps.sort_by_key(|(entry, step)| (step.rank(), *entry));
-        plan.without_rows = (0..lost.len()).filter(|entry| plan.is_without_row(*entry)).collect();
+        plan.without_rows = plan.lost().map(|(number, _)| number).filter(|entry| plan.is_without_row(*entry)).collect();
         plan.note_perhaps_ended();
         plan
     }
 
-    /// The last entry of which something is so, and what.
+    /// The entries that are not in the database.
+    pub(super) fn lost(&self) -> impl DoubleEndedIterator<Item = (usize, &'a Recorded)> + use<'a> {
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.is_lost && entry.matters())
+    }
+
+    /// Whatever opens was decided when an operator said, later, that this database is the register.
+    fn leave_out_what_is_settled(&mut self) {
+        let (entries, is_copy_older) = (self.entries, self.is_copy_older);
+        let is_settled = |number: usize| {
+            let (of, later) = entries.split_at(number + 1);
+            let is_restore = |one: &Recorded| one.action() == Some(Action::RegisterRestored) && !one.is_lost;
+            later.iter().any(|one| is_restore(one) && of.last().is_some_and(|of| of.organisation == one.organisation))
+        };
+        self.steps
+            .retain(|(number, step)| step.closes() || !is_settled(*number) && (!is_copy_older || step.is_by_hand()));
+    }
+
+    /// The last entry of which something is so, and what, if it was lost.
     fn last<T>(&self, find: impl Fn(&Recorded) -> Option<T>) -> Option<(usize, T)> {
-        self.lost.iter().enumerate().rev().find_map(|(number, entry)| Some((number, find(entry)?)))
+        let found = self.entries.iter().enumerate().rev().find_map(|(number, entry)| Some((number, find(entry)?)));
+        found.filter(|(number, _)| self.entries.get(*number).is_some_and(|entry| entry.is_lost))
     }
 
     fn last_of(&self, key: KeyId, actions: &[Action]) -> Option<(usize, Action)> {
@@ -58,7 +80,7 @@ impl<'a> Plan<'a> {
 
     fn plan_patients(&mut self, organisation: OrganisationId) {
         let mut seen = HashSet::new();
-        for (number, entry) in self.lost.iter().enumerate().filter(|(_, entry)| entry.organisation == organisation) {
+        for (number, entry) in self.lost().filter(|(_, entry)| entry.organisation == organisation) {
             let Some(patient) = entry.erased_patient().filter(|patient| seen.insert(*patient)) else { continue };
             let digest = match self.standing.patients.get(&(organisation, patient)) {
                 Some(PatientPlace::Erased) => continue,
@@ -124,9 +146,8 @@ impl<'a> Plan<'a> {
 
     fn plan_stored_key(&mut self, stored: &KeyRecord) {
         let key = stored.id;
-        let organisation = self
-            .last(|entry| (entry.key == Some(key) || entry.replaced_key == Some(key)).then_some(entry.organisation));
-        let is_closed = organisation.is_none_or(|(_, organisation)| self.is_closed(organisation));
+        let mut about = self.entries.iter().filter(|entry| [entry.key, entry.replaced_key].contains(&Some(key)));
+        let is_closed = about.next().is_none_or(|entry| self.is_closed(entry.organisation));
         if stored.revoked_at.is_some() || is_closed {
             return;
         }
@@ -174,7 +195,7 @@ impl<'a> Plan<'a> {
     /// A key that was made later is made again, unless it is over.
     fn plan_lost_key(&mut self, key: KeyId) {
         let Some((entry, _)) = self.last_of(key, &[Action::KeyCreated, Action::KeyReplaced]) else { return };
-        let Some(made) = self.lost.get(entry) else { return };
+        let Some(made) = self.entries.get(entry) else { return };
         let organisation = made.organisation;
         let Some(stored) = self.standing.organisations.get(&organisation) else { return };
         let expires_at = made.key_expires_at;
@@ -190,7 +211,7 @@ impl<'a> Plan<'a> {
         }
         let (name, allowed) = AllowedNetworks::split_name(&made.subject);
         let renamed =
-            self.lost.iter().filter(|entry| entry.key == Some(key) && entry.action() == Some(Action::KeyRenamed));
+            self.entries.iter().filter(|entry| entry.key == Some(key) && entry.action() == Some(Action::KeyRenamed));
         let name = renamed.fold(name.to_owned(), |name, entry| {
             entry.subject.strip_prefix(&format!("{name} → ")).map_or(name, str::to_owned)
         });
@@ -203,13 +224,12 @@ impl<'a> Plan<'a> {
             return;
         }
         let mut seen = HashSet::new();
-        for (number, entry) in
-            self.lost.iter().enumerate().rev().filter(|(_, entry)| entry.organisation == organisation)
-        {
+        let of_it = |(_, entry): &(usize, &Recorded)| entry.organisation == organisation;
+        for (number, entry) in self.entries.iter().enumerate().rev().filter(of_it) {
             let Some(action) = entry.action().filter(|action| is_about_membership(*action)) else { continue };
             let person = (organisation, folded(&entry.subject));
             let Ok(email) = entry.subject.parse::<EmailAddress>() else { continue };
-            if !seen.insert(person.clone()) {
+            if !seen.insert(person.clone()) || !entry.is_lost {
                 continue;
             }
             let is_member = self.standing.members.contains(&person);
@@ -223,7 +243,8 @@ impl<'a> Plan<'a> {
                 self.steps.push((number, Step::WithdrawInvitation(organisation, email.clone())));
             }
             if !is_out && !is_member && !is_invited {
-                self.steps.push((number, Step::InviteMember(organisation, entry.subject.clone())));
+                let role = self.role_of(&person);
+                self.steps.push((number, Step::InviteMember(organisation, entry.subject.clone(), role)));
             }
             if action == Action::PasswordResetIssued && is_member {
                 self.steps.push((number, Step::ResetPassword(organisation, entry.subject.clone())));
@@ -231,8 +252,19 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// The role that a person was given last. None: of before roles were recorded.
+    fn role_of(&self, (organisation, email): &(OrganisationId, String)) -> Option<Role> {
+        let theirs = |entry: &&Recorded| entry.organisation == *organisation && folded(&entry.subject) == *email;
+        self.entries.iter().rev().filter(theirs).find_map(|entry| match entry.action()? {
+            Action::AdministratorMade => Some(Role::Administrator),
+            Action::KeyManagerMade => Some(Role::KeyManager),
+            Action::AuditorMade => Some(Role::Auditor),
+            _ => entry.role,
+        })
+    }
+
     fn is_without_row(&self, number: usize) -> bool {
-        let Some(entry) = self.lost.get(number) else { return false };
+        let Some(entry) = self.entries.get(number) else { return false };
         if self.steps.iter().any(|(of, _)| *of == number) {
             return false;
         }

@@ -43,18 +43,25 @@ impl Report<'_> {
         if let Some(at) = &self.copied_until {
             text += &format!("The copy of the audit log ends at {at}.\n");
         }
-        let Some(plan) = &self.plan else {
-            return text + "Without a copy of the audit log (--audit FILE) nobody can tell what that was.\n";
-        };
-        if plan.lost.is_empty() {
-            return text + "The copy of the audit log holds nothing later about keys, members or second factors.\n";
+        match &self.plan {
+            None => text + "Without a copy of the audit log (--audit FILE) nobody can tell what that was.\n",
+            Some(plan) if plan.lost().next().is_none() => {
+                text + "The copy of the audit log holds nothing later about keys, members or second factors.\n"
+            }
+            Some(plan) => text + &self.losses(plan),
+        }
+    }
+
+    fn losses(&self, plan: &Plan<'_>) -> String {
+        let mut text = String::new();
+        if plan.is_copy_older {
+            text += "That is before `intake restored` last ran on this database: only what closes is repeated.\n";
         }
         let lines = |is_without_row: bool| {
-            let entries = plan.lost.iter().enumerate();
-            let those = entries.filter(move |(number, _)| plan.without_rows.contains(number) == is_without_row);
+            let those = plan.lost().filter(move |(number, _)| plan.without_rows.contains(number) == is_without_row);
             those.map(|(_, entry)| entry.line()).collect::<String>()
         };
-        if plan.without_rows.len() < plan.lost.len() {
+        if plan.without_rows.len() < plan.lost().count() {
             text += &format!("These actions were lost:\n{}", lines(false));
         }
         let to_carry_out = |closes| self.to_carry_out().filter(move |step| step.closes() == closes).map(Step::command);
@@ -167,7 +174,7 @@ fn lost_of(plan: &Plan<'_>) -> Vec<Value> {
         }
         value
     };
-    plan.lost.iter().enumerate().map(value).collect()
+    plan.lost().map(value).collect()
 }
 
 fn newest_of(newest: &NewestPatient) -> Value {

@@ -30,7 +30,7 @@ pub(super) struct Standing {
 
 impl Standing {
     pub(super) async fn of(
-        lost: &[Recorded],
+        entries: &[Recorded],
         newest: &[NewestPatient],
         backend: &Backend,
         database: &Database,
@@ -38,7 +38,7 @@ impl Standing {
         let now = edge::now();
         let (keys, members) = (PostgresKeyStore::new(database.clone()), PostgresMembers::new(database.clone()));
         let patients: Vec<_> =
-            lost.iter().filter_map(|entry| Some((entry.organisation, entry.erased_patient()?))).collect();
+            entries.iter().filter_map(|entry| Some((entry.organisation, entry.erased_patient()?))).collect();
         let mut standing = Self {
             organisations: HashMap::new(),
             keys: HashMap::new(),
@@ -54,7 +54,7 @@ impl Standing {
             for key in list_keys(&keys, id).await? {
                 standing.keys.insert(key.id, key);
             }
-            if lost.iter().any(|entry| entry.organisation == id) {
+            if entries.iter().any(|entry| entry.organisation == id) {
                 let own = members.members(id).await?;
                 standing.members.extend(own.iter().map(|member| (id, folded(&member.email))));
                 let open = members.open_invitations(id, now).await?;

@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use intake_domain::{
     AllowedNetworks, AllowedNetworksStore, AuditContext, EmailAddress, IdempotencyDigest, KeyDescriptionStore, KeyId,
-    KeyPauseStore, KeyRevocationStore, OrganisationId, PatientId, timestamp,
+    KeyPauseStore, KeyRevocationStore, OrganisationId, PatientId, Role, timestamp,
 };
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
@@ -47,7 +47,8 @@ pub(super) enum Step {
         allowed: AllowedNetworks,
         expires_at: Option<OffsetDateTime>,
     },
-    InviteMember(OrganisationId, String),
+    /// As this; none: it is not on record, and the person who does it names one.
+    InviteMember(OrganisationId, String, Option<Role>),
     ResetPassword(OrganisationId, String),
 }
 
@@ -122,8 +123,9 @@ impl Step {
             Self::WithdrawInvitation(organisation, email) => {
                 of_member("withdraw-invitation", organisation, email.as_str())
             }
-            // Which role it was is not on record, and none is taken without being named.
-            Self::InviteMember(organisation, email) => of_member("invite", organisation, email) + " --role ROLE",
+            Self::InviteMember(organisation, email, role) => {
+                format!("{} --role {}", of_member("invite", organisation, email), role.map_or("ROLE", Role::as_str))
+            }
             Self::ResetPassword(organisation, email) => of_member("reset-password", organisation, email),
         }
     }

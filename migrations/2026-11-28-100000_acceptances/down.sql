@@ -1,0 +1,1 @@
+ALTER TABLE origin DROP COLUMN acceptances;
