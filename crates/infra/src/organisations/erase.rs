@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::audit::log::record;
 use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::connecting::url::DatabaseUrl;
-use crate::database::schema::schema_error::{SchemaError, connect, failed};
+use crate::database::schema::schema_error::{SchemaError, connect};
 use crate::organisations::row::OrganisationRow;
 use crate::schema::{key_answers, key_refusals, key_uses, organisations, patients};
 
@@ -63,17 +63,17 @@ pub fn erase_organisation(
     let mut connection = connect(owner)?;
     let id = *organisation.as_uuid();
     let found = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
-        organisations::table.find(id).select(OrganisationRow::as_select()).first(connection).optional()
+        let found = organisations::table.find(id).select(OrganisationRow::as_select()).first(connection).optional()?;
+        let patients = patients::table.filter(patients::organisation_id.eq(id)).count().get_result(connection)?;
+        Ok((found, patients))
     })?;
     match found {
-        None => return Ok(EraseOrganisation::NotFound),
-        Some(OrganisationRow { closed_at: None, .. }) => return Ok(EraseOrganisation::NotClosed),
-        Some(OrganisationRow { name, .. }) => {
-            let patients = patients::table.filter(patients::organisation_id.eq(id)).count();
-            if !agrees(&name, patients.get_result(&mut connection).map_err(failed)?) {
-                return Ok(EraseOrganisation::NotAgreed);
-            }
+        (None, _) => return Ok(EraseOrganisation::NotFound),
+        (Some(OrganisationRow { closed_at: None, .. }), _) => return Ok(EraseOrganisation::NotClosed),
+        (Some(OrganisationRow { name, .. }), patients) if !agrees(&name, patients) => {
+            return Ok(EraseOrganisation::NotAgreed);
         }
+        _ => {}
     }
     let erased = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
         connection.transaction(|connection| connection.batch_execute(WAIT))?;
@@ -87,7 +87,9 @@ pub fn erase_organisation(
         connection.transaction(|connection| finish(connection, id, audit))
     })?;
     // Otherwise values stay in the statistics, and rows in the pages, until autovacuum comes by.
-    diesel::sql_query("VACUUM (ANALYZE) patients").execute(&mut connection).map_err(failed)?;
+    let vacuum = |connection: &mut PgConnection| connection.batch_execute("VACUUM (ANALYZE) patients");
+    let vacuumed = with_lock_patience(owner, &mut connection, PATIENCE, vacuum).map_err(SchemaError::from);
+    vacuumed.map_err(|why| SchemaError::NotVacuumed(Box::new(why)))?;
     Ok(EraseOrganisation::Erased(erased))
 }
 

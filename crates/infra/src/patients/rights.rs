@@ -121,10 +121,13 @@ impl PatientRights for PostgresPatientRights {
         digest: &IdempotencyDigest,
     ) -> Result<Option<PatientId>, StoreError> {
         let mut connection = self.connect()?;
-        let has_digest = sql::<Bool>(DIGEST).sql(" = ").bind::<Binary, _>(digest.as_bytes());
-        let own = patients::table.filter(patients::organisation_id.eq(organisation.as_uuid()));
-        let found = own.filter(patients::idempotency_key.is_not_null()).filter(has_digest).select(patients::id);
-        let found = found.first::<Uuid>(&mut *connection).optional().map_err(store_error)?;
+        let found = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
+            let has_digest = sql::<Bool>(DIGEST).sql(" = ").bind::<Binary, _>(digest.as_bytes());
+            let own = patients::table.filter(patients::organisation_id.eq(organisation.as_uuid()));
+            let sent = own.filter(patients::idempotency_key.is_not_null()).filter(has_digest).select(patients::id);
+            sent.first::<Uuid>(connection).optional()
+        });
+        let found = found.map_err(unfinished)?;
         Ok(found.map(PatientId::from))
     }
 }

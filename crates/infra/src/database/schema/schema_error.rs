@@ -99,6 +99,11 @@ pub enum SchemaError {
     /// Others held a lock at every try.
     #[error(transparent)]
     Locked(#[from] LockHolders),
+    /// Everything of an organisation was erased, and the table not vacuumed.
+    #[error(
+        "everything is erased, but details may still be in the files and statistics of the table: run the command again"
+    )]
+    NotVacuumed(#[source] Box<Self>),
     /// The role lacks privileges that the service needs.
     #[error("its role lacks {0}")]
     MissingGrants(String),

@@ -26,13 +26,16 @@ fn complaint_while_held(database: &TestDatabase, mut holder: PgConnection, lock:
     HeldRow::insert(&database.owner, clinic.organisation, "held", &patient()).unwrap().commit().unwrap();
     let id = &database.texts("SELECT id::text FROM patients")[0];
     let [key, paused] = [(); 2].map(|()| clinic.key().0.to_string());
+    let closed = Clinic::open(&database.service, Environment::Development).organisation.to_string();
     let pause = format!("UPDATE api_keys SET paused_at = now() WHERE id = '{paused}'");
-    holder.batch_execute(&pause).unwrap();
+    let close = format!("UPDATE organisations SET closed_at = now() WHERE id = '{closed}'");
+    holder.batch_execute(&format!("{pause}; {close}")).unwrap();
     let before = changeable(database);
     let hold = format!("SET application_name = 'a repair'; BEGIN; LOCK TABLE {lock}");
     holder.batch_execute(&hold).unwrap();
     let words = command.split(' ').map(|word| match word {
         "ORGANISATION" => &organisation,
+        "CLOSED" => &closed,
         "PATIENT" => id,
         "KEY" => &key,
         "PAUSED" => &paused,
@@ -62,7 +65,11 @@ const ENTRIES: &str = "audit_entries IN SHARE MODE";
 /// On a cluster, where a key is made beside its patients, a table of its own.
 const STATES: &str = "organisation_states";
 
-const COMMANDS: [(&str, &str); 26] = [
+/// A patient whom a restore has lost, and who may have been sent again since.
+const ERASE_LOST: &str = "patient erase --organisation ORGANISATION --patient 0198c5a0-0000-7000-8000-000000000000 \
+    --idempotency-digest e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+const COMMANDS: [(&str, &str); 39] = [
     ("patients", "restored"),
     ("audit_entries", "restored"),
     ("organisations", "restored"),
@@ -75,6 +82,10 @@ const COMMANDS: [(&str, &str); 26] = [
     ("organisations", "organisation suspend ORGANISATION"),
     ("organisations", "organisation close ORGANISATION"),
     ("organisations", "organisation erase ORGANISATION"),
+    ("patients", "organisation erase CLOSED"),
+    ("organisations", "organisation resume ORGANISATION"),
+    ("organisations", "organisation time-zone --zone Australia/Sydney ORGANISATION"),
+    ("patients", ERASE_LOST),
     ("__diesel_schema_migrations", "migrate"),
     ("__diesel_schema_migrations", "migrate --check"),
     ("audit_entries", "patient show --organisation ORGANISATION --patient PATIENT"),
@@ -88,6 +99,15 @@ const COMMANDS: [(&str, &str); 26] = [
     ("api_keys", "key resume PAUSED"),
     (ENTRIES, "key resume PAUSED"),
     ("api_keys", "key networks KEY --allow 203.0.113.7"),
+    ("api_keys", "key contact KEY --set Acme"),
+    ("api_keys", "key clear-sent-in-clear KEY"),
+    ("api_keys", "key pause --all ORGANISATION"),
+    ("api_keys", "key resume --all ORGANISATION"),
+    ("memberships", "member remove --organisation ORGANISATION --email ada@clinic.example"),
+    ("invitations", "member withdraw-invitation --organisation ORGANISATION --email ada@clinic.example"),
+    ("members", "member reset-password --organisation ORGANISATION --email ada@clinic.example"),
+    ("members", "member reset-second-factor --organisation ORGANISATION --email ada@clinic.example"),
+    ("members", "member link --organisation ORGANISATION --email ada@clinic.example"),
     ("invitations", "member invite --organisation ORGANISATION --email ada@clinic.example"),
 ];
 
