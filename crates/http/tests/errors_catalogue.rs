@@ -32,7 +32,7 @@ fn every_message_has_an_entry_and_every_entry_is_a_message() {
 }
 
 /// A client may compare these texts. Within version 1 of the interface one may be added to this list, and none changed.
-const STABLE: [&str; 74] = [
+const STABLE: [&str; 75] = [
     "An unexpected error occurred",
     "E.164 format is required, for example +61491570006",
     "Each header of the request must be on one line",
@@ -66,6 +66,7 @@ const STABLE: [&str; 74] = [
     "The key is in another header: send Authorization: Bearer KEY",
     "The key is in the URL: send Authorization: Bearer KEY",
     "The key is missing: send Authorization: Bearer KEY",
+    "The only parameters are after and until",
     "The organisation is suspended",
     "The parameters after and until must be ids of patients, each sent once",
     "The patient that was created with this Idempotency-Key has been erased",
