@@ -1,7 +1,10 @@
 # compare_day.py
 import hashlib
 import os
+import random
+import re
 import sys
+import time
 import uuid
 
 import httpx
@@ -12,6 +15,33 @@ IDS = []
 FIRST, LAST = str(uuid.UUID(int=0)), str(uuid.UUID(int=2**128 - 1))
 # So few ids are tried out here instead of asking again.
 FEW = 1024
+REPEAT = {408, 429, 500, 502, 503, 504}
+# Of each question: about a minute, beside what Retry-After says.
+TRIES = 12
+
+
+def ask(client, after, until):
+    """Returns what the register has of a part of the day."""
+    for number in range(TRIES):
+        retry_after = 0
+        try:
+            response = client.get(f"/key/days/{DAY}", params={"after": after, "until": until})
+            if response.status_code == 200:
+                return response.json()["data"]
+            problem = f"status {response.status_code}, X-Request-Id {response.headers.get('X-Request-Id')}"
+            if response.status_code not in REPEAT:
+                raise SystemExit(f"refused with {problem.removeprefix('status ')}: {response.text}")
+            seconds = response.headers.get("Retry-After", "")
+            retry_after = int(seconds) if seconds.isdigit() else 0
+        except httpx.TransportError as error:
+            wrong = (httpx.LocalProtocolError, httpx.UnsupportedProtocol)
+            if isinstance(error, wrong) or "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise SystemExit(f"{type(error).__name__}: check the address and the certificate") from None
+            problem = repr(error)
+        if number < TRIES - 1:
+            print(f"waiting: {problem}", file=sys.stderr)
+            time.sleep(retry_after + random.uniform(0, min(20, 0.5 * 2**number)))
+    raise SystemExit(f"no answer, start again later: {problem}")
 
 
 def digest(ids):
@@ -38,14 +68,15 @@ def gone(ask, ids, after=FIRST, until=LAST):
     yield from gone(ask, ids[middle:], ids[middle - 1], until)
 
 
-with httpx.Client(headers={"Authorization": f"Bearer {os.environ['INTAKE_KEY']}"}, timeout=15) as client:
-
-    def ask(after, until):
-        query = {"after": after, "until": until}
-        answer = client.get(f"{os.environ['INTAKE_URL']}/key/days/{DAY}", params=query)
-        return answer.raise_for_status().json()["data"]
-
-    missing = list(gone(ask, sorted(IDS)))
-    for id, was_erased in missing:
-        print(id, "was erased: delete what you have" if was_erased else "is lost: send it again")
-    print(f"{len(IDS)} ids compared, {len(missing)} missing", file=sys.stderr)
+key = os.environ["INTAKE_KEY"].strip()
+if not re.fullmatch(r"[a-z0-9]+_(live|demo)_[0-9A-Za-z]{36}", key):
+    raise SystemExit("INTAKE_KEY is not an API key")
+ids = sorted({str(uuid.UUID(id)) for id in IDS})
+headers = {"Authorization": f"Bearer {key}"}
+missing = 0
+with httpx.Client(base_url=os.environ["INTAKE_URL"], headers=headers, timeout=15) as client:
+    for id, was_erased in gone(lambda after, until: ask(client, after, until), ids):
+        missing += 1
+        # At once, so that a later error loses nothing.
+        print(id, "was erased: delete what you have" if was_erased else "is lost: send it again", flush=True)
+print(f"{len(ids)} ids compared, {missing} missing", file=sys.stderr)

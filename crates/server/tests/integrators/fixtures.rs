@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use diesel::connection::SimpleConnection;
 use intake_domain::{ApiKey, Environment};
 use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase, create_request, request};
 use tempfile::TempDir;
@@ -65,6 +66,12 @@ impl Integration {
         let arguments = ["patient", "erase", "--organisation", &organisation, "--patient", id];
         let command = program().database(&self.database);
         assert!(arguments.iter().fold(command, |all, one| all.argument(one)).run().status.success());
+    }
+
+    /// Removes patients as a fault of the database would, which nothing of the service learns.
+    pub(crate) fn remove_behind_the_service(&self, ids: &[&str]) {
+        let remove = format!("DELETE FROM patients WHERE id IN ('{}')", ids.join("', '"));
+        self.database.connect().batch_execute(&remove).unwrap();
     }
 
     pub(crate) fn patients(&self) -> i64 {

@@ -2,6 +2,7 @@
 //! document, linters, thousands of examples made from it, and every block of the guide run as it is printed.
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
 
+mod compare_day;
 mod conversions;
 mod examples;
 mod fhir;

@@ -2,50 +2,79 @@
 //! deadline; what may not be repeated they do not. The service here is a false one, which fails on order.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::fixtures::Integration;
 use crate::{guide, tools};
 
 const CREATED: &str = r#"{"data":{"id":"01a1fced-5fed-735b-985b-55afb2dd9693"},"meta":{}}"#;
+const EMPTY_DAY: &str = r#"{"data":{"created":0,"erased":0,"digest":"e3b0c442"},"meta":{}}"#;
 
 /// A key of the right form that does not exist.
 const KEY: &str = "intake_demo_abcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Behaviour of the false service.
 #[derive(Clone, Copy)]
-enum Answer {
+pub(crate) enum Answer {
     /// Not at all.
     LostConnection,
     /// With this status, and this many seconds to wait if it is not 0.
     Status(u16, u32),
+    /// With a day of which nothing is left.
+    Day,
 }
 
 /// Request to the false service, and its time.
-struct Try {
-    at: Instant,
+pub(crate) struct Try {
+    pub(crate) at: Instant,
     idempotency_key: String,
     body: String,
 }
 
+/// A service that fails on order.
+pub(crate) struct FalseService {
+    pub(crate) url: String,
+    address: SocketAddr,
+    answering: JoinHandle<Vec<Try>>,
+}
+
+impl FalseService {
+    /// A service that gives these answers, one for each try.
+    pub(crate) fn start(answers: &[Answer]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let answers = answers.to_vec();
+        let tries = move || answers.into_iter().map_while(|answer| take_one(&listener, answer)).collect();
+        Self { url: format!("http://{address}"), address, answering: thread::spawn(tries) }
+    }
+
+    /// Runs a program against it, to the end of both.
+    pub(crate) fn run(self, name: &str, text: &str) -> (Output, Vec<Try>) {
+        let folder = tempfile::tempdir().unwrap();
+        let output = command(name, text, folder.path(), &self.url).output().unwrap();
+        (output, self.tries())
+    }
+
+    /// The requests of a program that has ended.
+    pub(crate) fn tries(self) -> Vec<Try> {
+        // A connection without a request ends the service, if it still waits for one.
+        drop(TcpStream::connect(self.address));
+        self.answering.join().unwrap()
+    }
+}
+
 /// Runs one of the guide's programs against a service that answers so, once for each try.
 fn try_against(name: &str, answers: &[Answer]) -> (Output, Vec<Try>) {
-    let folder = tempfile::tempdir().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let answers = answers.to_vec();
-    let service = thread::spawn(move || answers.into_iter().map(|answer| take_one(&listener, answer)).collect());
-    let output = command(name, folder.path(), &url).output().unwrap();
-    (output, service.join().unwrap())
+    FalseService::start(answers).run(name, &guide::program(name))
 }
 
 /// The command that runs one of the guide's programs in this folder.
-fn command(name: &str, folder: &Path, url: &str) -> Command {
-    let command = guide::run_program(folder, name, &guide::program(name)).unwrap();
+pub(crate) fn command(name: &str, text: &str, folder: &Path, url: &str) -> Command {
+    let command = guide::run_program(folder, name, text).unwrap();
     let path = std::env::var("PATH").unwrap();
     let path = tools::python().map_or(path.clone(), |python| format!("{}:{path}", python.join("bin").display()));
     let mut program = Command::new("bash");
@@ -60,14 +89,16 @@ fn command(name: &str, folder: &Path, url: &str) -> Command {
 }
 
 /// Takes one request, on a connection of its own.
-fn take_one(listener: &TcpListener, answer: Answer) -> Try {
+fn take_one(listener: &TcpListener, answer: Answer) -> Option<Try> {
     let (mut stream, _) = listener.accept().unwrap();
     let at = Instant::now();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut idempotency_key, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
+        if reader.read_line(&mut line).unwrap() == 0 {
+            return None;
+        }
         let Some((name, value)) = line.trim_end().split_once(": ") else {
             if line.trim_end().is_empty() {
                 break;
@@ -82,13 +113,18 @@ fn take_one(listener: &TcpListener, answer: Answer) -> Try {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    if let Answer::Status(status, wait) = answer {
+    let sent = match answer {
+        Answer::LostConnection => None,
+        Answer::Status(status, wait) => Some((status, wait, CREATED)),
+        Answer::Day => Some((200, 0, EMPTY_DAY)),
+    };
+    if let Some((status, wait, sent)) = sent {
         let wait = if wait > 0 { format!("Retry-After: {wait}\r\n") } else { String::new() };
-        let length = CREATED.len();
+        let length = sent.len();
         let head = format!("HTTP/1.1 {status} So\r\n{wait}Connection: close\r\nContent-Length: {length}\r\n\r\n");
-        stream.write_all(format!("{head}{CREATED}").as_bytes()).unwrap();
+        stream.write_all(format!("{head}{sent}").as_bytes()).unwrap();
     }
-    Try { at, idempotency_key, body: String::from_utf8(body).unwrap() }
+    Some(Try { at, idempotency_key, body: String::from_utf8(body).unwrap() })
 }
 
 /// Does the same with each program that can be run here, at once.
@@ -170,7 +206,7 @@ fn a_wrong_setting_is_reported_at_once_without_the_key() {
         // Without the variables for certificates, the authority of the service is unknown.
         for url in [no_address, &app.url()] {
             let folder = tempfile::tempdir().unwrap();
-            let output = command(program, folder.path(), url).output().unwrap();
+            let output = command(program, &guide::program(program), folder.path(), url).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
             assert!(!output.status.success(), "{program}: {url}");
             assert!(!said.contains(&KEY[..20]) && !said.contains("try again"), "{program}: {url}: {said}");
@@ -183,7 +219,8 @@ fn a_key_that_was_not_copied_whole_is_reported_at_once_and_not_printed() {
     with_each_program(|program| {
         for key in [&KEY[..40], &format!("{}\n{}", &KEY[..30], &KEY[30..]), &format!("{}…", &KEY[..47])] {
             let folder = tempfile::tempdir().unwrap();
-            let output = command(program, folder.path(), "http://127.0.0.1:9").env("INTAKE_KEY", key).output().unwrap();
+            let mut command = command(program, &guide::program(program), folder.path(), "http://127.0.0.1:9");
+            let output = command.env("INTAKE_KEY", key).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
             assert!(!output.status.success() && said.contains("INTAKE_KEY is not an API key"), "{program}: {said}");
             assert!(!said.contains(&KEY[..20]), "{program}: {said}");
