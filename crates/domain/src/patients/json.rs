@@ -258,8 +258,11 @@ mod tests {
         let (mark, encoding) = (", because it begins with a byte order mark", ", because it is not in UTF-8");
         let control = ", because it has a line break or another control character inside a text";
         let quotes = ", because it has single or typographic quotes in place of double quotes";
-        let cases: [(&[u8], &str, &str); 26] = [
-            (b"", "", "line 1 column 1"),
+        let empty = ", because it is empty";
+        let cases: [(&[u8], &str, &str); 28] = [
+            (b"", empty, "line 1 column 1"),
+            (b" \r\n", empty, "line 2 column 1"),
+            (b"\xEF\xBB\xBF", mark, "line 1 column 1"),
             (b"{", "", "line 1 column 1"),
             (b"{\"firstName\":\"Ada\"", "", "line 1 column 18"),
             (b"{\n \"firstName\" \"Ada\"}", "", "line 2 column 14"),

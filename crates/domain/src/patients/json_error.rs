@@ -36,6 +36,8 @@ pub enum JsonError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JsonCause {
+    /// There is nothing but white space.
+    Empty,
     /// A byte order mark of UTF-8 comes first.
     ByteOrderMark,
     /// The bytes are of another encoding, such as Windows-1252 or UTF-16.
@@ -80,6 +82,7 @@ impl JsonError {
 impl fmt::Display for JsonCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Empty => "is empty",
             Self::ByteOrderMark => "begins with a byte order mark",
             Self::NotUtf8 => "is not in UTF-8",
             Self::ControlCharacter => "has a line break or another control character inside a text",
@@ -105,6 +108,9 @@ pub(super) fn shown(name: &str) -> String {
 
 /// The cause of an error at this place, in JSON that is good up to there.
 fn cause(json: &[u8], place: usize) -> Option<JsonCause> {
+    if json.trim_ascii().is_empty() {
+        return Some(JsonCause::Empty);
+    }
     if json.starts_with(BYTE_ORDER_MARK) {
         return Some(JsonCause::ByteOrderMark);
     }
