@@ -1,11 +1,11 @@
 # compare_day.py
 import hashlib
 import os
-import random
 import re
 import sys
 import time
 import uuid
+from random import uniform
 
 import httpx
 
@@ -40,7 +40,7 @@ def ask(client, after, until):
             problem = repr(error)
         if number < TRIES - 1:
             print(f"waiting: {problem}", file=sys.stderr)
-            time.sleep(retry_after + random.uniform(0, min(20, 0.5 * 2**number)))
+            time.sleep(retry_after + uniform(0, min(20, 0.5 * 2**number)))
     raise SystemExit(f"no answer, start again later: {problem}")
 
 
