@@ -67,6 +67,9 @@ pub(crate) struct Arguments {
     /// Sheet of an .xlsx or .ods file, where several have content
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
+    /// Row that holds the header, as a spreadsheet program counts; the rows above it are passed over
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) header_row: Option<u64>,
     /// Column separator of a .csv file
     #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
     pub(crate) delimiter: u8,

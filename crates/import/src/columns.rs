@@ -123,7 +123,7 @@ fn advice(header: &[&str], arguments: &Arguments, held: &[Held]) -> Vec<String> 
     let unknown: Vec<_> = unknown.iter().map(|mapping| format!("{:?}", mapping.header)).collect();
     let is_any_known = !named.is_empty() || held.iter().any(|held| *held != Held::Nothing);
     let other = if !is_any_known {
-        Some("if the header is further down, delete the rows above it".to_owned())
+        Some("if the header is further down, name its row with --header-row".to_owned())
     } else {
         (!unknown.is_empty()).then(|| format!("one of these may hold {}: {}", missing.join(" or "), unknown.join(", ")))
     };

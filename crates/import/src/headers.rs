@@ -75,6 +75,12 @@ pub(crate) fn meant(header: &str) -> Option<Held> {
     whole().or_else(parts)
 }
 
+/// Number of fields that a row would name as a header.
+pub(crate) fn fields_named(cells: &[String]) -> usize {
+    let held: Vec<_> = cells.iter().filter_map(|cell| meant(cell)).collect();
+    Field::ALL.iter().filter(|field| held.iter().any(|held| held.holds(**field))).count()
+}
+
 fn named(header: &str) -> Option<Held> {
     let field = Field::known_as(header).map(Held::Field);
     let plain = || header.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());

@@ -8,6 +8,7 @@ mod convert;
 mod counted;
 mod date_forms;
 mod earlier;
+mod header_row;
 mod headers;
 mod json_lines;
 mod names;

@@ -14,14 +14,12 @@ use crate::columns::Texts;
 use crate::convert::How;
 use crate::counted::counted;
 use crate::date_forms::{DateForms, Majority};
+use crate::header_row::header;
 use crate::headers::{left_out, meant, options, quoted, suggested};
 use crate::rows::Rows;
 use crate::suspicions::LOOK;
 use crate::tally::Tally;
 use crate::workbook::SERIALS;
-
-/// Characters between cells that are tried where the given one does not fit.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The rows that show which part of a name is taken for the last name.
 const NAMES_SHOWN: usize = 3;
@@ -124,6 +122,9 @@ impl Proposal {
             counted(*rows, "row"),
             rows - valid
         );
+        if let Some(row) = self.arguments.header_row {
+            writeln!(text, "the header is row {row}: nothing above it is imported")?;
+        }
         if let Some(left_out) = left_out(&self.arguments.map) {
             writeln!(text, "{left_out}")?;
         }
@@ -166,7 +167,7 @@ impl Proposal {
 impl Arguments {
     /// The options as a shell takes them.
     fn options(&self) -> String {
-        let Self { delimiter, sheet, map, empty, date_format, set, drop_invalid, .. } = self;
+        let Self { delimiter, sheet, header_row, map, empty, date_format, set, drop_invalid, .. } = self;
         let mut words = Vec::new();
         let mut with = |option: &str, value: &str| words.push(format!("{option} {}", quoted(value)));
         match delimiter {
@@ -175,6 +176,7 @@ impl Arguments {
             other => with("--delimiter", &char::from(*other).to_string()),
         }
         sheet.iter().for_each(|sheet| with("--sheet", sheet));
+        header_row.iter().for_each(|row| with("--header-row", &row.to_string()));
         empty.iter().for_each(|word| with("--empty", word));
         date_format.iter().for_each(|form| with("--date-format", form.as_str()));
         set.iter().for_each(|Setting { field, value }| with("--set", &format!("{}={value}", field.name())));
@@ -198,23 +200,6 @@ impl Arguments {
 /// Without its country, an address abroad would look like an Australian one.
 fn is_droppable(field: &Field) -> bool {
     !field.definition().is_required && *field != Field::Country
-}
-
-/// The header, with the delimiter that fits it; none in JSON lines.
-fn header(arguments: &mut Arguments) -> anyhow::Result<Option<Vec<String>>> {
-    let found = Rows::header(arguments);
-    if matches!(&found, Ok(Some(header)) if header.len() < 2) || found.is_err() {
-        for delimiter in DELIMITERS {
-            let other = Arguments { delimiter, ..arguments.clone() };
-            if let Ok(Some(header)) = Rows::header(&other)
-                && header.len() > 1
-            {
-                *arguments = other;
-                return Ok(Some(header));
-            }
-        }
-    }
-    found
 }
 
 /// The options with the form of most dates alone, and how many rows they would bring in.

@@ -12,9 +12,12 @@ use crate::columns::{Columns, OTHER_DELIMITERS, Texts, csv_header, say_delimiter
 use crate::counted::counted;
 use crate::json_lines::JsonLines;
 use crate::strict_csv::{Cells, StrictCsv};
-use crate::workbook::{SERIALS, Sheet};
+use crate::workbook::{Cell, SERIALS, Sheet};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Titles and remarks above a header are shorter than this.
+const ROWS_SEARCHED: usize = 30;
 
 /// A row of the file.
 pub(crate) struct Row {
@@ -72,6 +75,9 @@ impl Rows {
             }
             return Ok(Self { source: Source::Table { table, columns }, path, size });
         }
+        if arguments.header_row.is_some() {
+            bail!("--header-row is for files with a header");
+        }
         if !arguments.map.is_empty() {
             bail!("--map is for files with a header; in JSON lines, name the properties like the fields");
         }
@@ -86,6 +92,18 @@ impl Rows {
         }
         let table = Table::open(arguments).with_context(|| arguments.file.display().to_string())?;
         Ok(Some(table.1))
+    }
+
+    /// Returns whether one character stands between the cells of the file.
+    pub(crate) fn have_delimiter(arguments: &Arguments) -> bool {
+        extension(&arguments.file) == "csv"
+    }
+
+    /// Number and cells of each of the first rows of a table.
+    pub(crate) fn beginning(arguments: &Arguments) -> anyhow::Result<Vec<(u64, Vec<String>)>> {
+        let mut table = Table::begin(arguments)?;
+        let rows = std::iter::from_fn(|| table.cells().transpose());
+        Ok(rows.take(ROWS_SEARCHED).collect::<Result<_, _>>()?)
     }
 
     /// The form in which a bare number would be a day, if the file says so.
@@ -124,46 +142,76 @@ impl Source {
 }
 
 impl Table {
-    /// The file, read up to its header.
+    /// The file, read up to its header: the row that is named, or else the first that is not empty.
     fn open(arguments: &Arguments) -> anyhow::Result<(Self, Vec<String>)> {
+        let mut table = Self::begin(arguments)?;
+        let wanted = arguments.header_row.unwrap_or_default();
+        let check = |row: Option<u64>, nothing: &str| match row {
+            _ if wanted > 0 && row != Some(wanted) => bail!("--header-row: row {wanted} is empty"),
+            None => bail!("the {nothing} is empty"),
+            Some(_) => Ok(()),
+        };
+        let header = match &mut table {
+            Self::Csv(reader) => {
+                reader.pass_to(wanted)?;
+                let header = reader.next().context("the header cannot be read")?.map(csv_header);
+                check(header.as_ref().map(|_| reader.row), "file")?;
+                header.transpose()?.unwrap_or_default()
+            }
+            Self::Sheet(sheet) => {
+                let found = std::iter::from_fn(|| sheet.next()).find(|(row, _)| *row >= wanted);
+                check(found.as_ref().map(|(row, _)| *row), "sheet")?;
+                let (row, header) = found.unwrap_or_default();
+                let header = header.into_iter().collect::<Result<Vec<_>, _>>().map_err(|why| {
+                    let further = ". If the header is further down, name its row with --header-row";
+                    anyhow!("the header, row {row}: a cell {why}{}", if wanted == 0 { further } else { "" })
+                })?;
+                header.iter().map(|cell| cell.trim().to_owned()).collect()
+            }
+        };
+        Ok((table, header))
+    }
+
+    /// The file, before its first row.
+    fn begin(arguments: &Arguments) -> anyhow::Result<Self> {
         let Arguments { file, delimiter, sheet, .. } = arguments;
-        let mut sheet = match extension(file).as_str() {
+        Ok(Self::Sheet(match extension(file).as_str() {
             "csv" if sheet.is_some() => bail!("--sheet is for .xlsx and .ods files"),
             "csv" => {
                 let mut reader = opened(file)?;
                 skip_separator_line(&mut reader, *delimiter)?;
-                let mut reader = StrictCsv::new(reader, *delimiter);
-                let header = reader.next().context("the header cannot be read")?.context("the file is empty")?;
-                let header = csv_header(header)?;
-                return Ok((Self::Csv(Box::new(reader)), header));
+                return Ok(Self::Csv(Box::new(StrictCsv::new(reader, *delimiter))));
             }
             "xlsx" => Sheet::read_xlsx(file, sheet.as_deref())?,
             "ods" => Sheet::read_ods(file, sheet.as_deref())?,
             "xls" => bail!("it is of an old Excel: open it in a spreadsheet program and save it as .xlsx"),
             _ => bail!("its name must end in .csv, .xlsx, .ods or .jsonl"),
-        };
-        let (row, header) = sheet.next().context("the sheet is empty")?;
-        let header = header.into_iter().collect::<Result<Vec<_>, _>>();
-        let header = header.map_err(|why| anyhow!("the header, row {row}: a cell {why}"))?;
-        Ok((Self::Sheet(sheet), header.iter().map(|cell| cell.trim().to_owned()).collect()))
+        }))
     }
 
     /// Returns whether a cell of this column holds a comma.
     fn has_comma(mut self, column: usize) -> io::Result<bool> {
-        loop {
-            let has_comma = match &mut self {
-                Self::Csv(reader) => reader.next()?.map(|row| {
-                    let cell = row.ok().and_then(|cells| cells.iter().nth(column));
-                    cell.is_some_and(|cell| cell.contains(&b','))
-                }),
-                Self::Sheet(sheet) => sheet.next().map(|(_, cells)| {
-                    cells.get(column).is_some_and(|cell| cell.as_ref().is_ok_and(|text| text.contains(',')))
-                }),
-            };
-            if has_comma != Some(false) {
-                return Ok(has_comma.is_some());
+        while let Some((_, cells)) = self.cells()? {
+            if cells.get(column).is_some_and(|cell| cell.contains(',')) {
+                return Ok(true);
             }
         }
+        Ok(false)
+    }
+
+    /// Number and cells of the next row. A cell that cannot be read is empty.
+    fn cells(&mut self) -> io::Result<Option<(u64, Vec<String>)>> {
+        Ok(match self {
+            Self::Csv(reader) => {
+                let text = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
+                let cells = reader.next()?.map(|row| row.map(|cells| cells.iter().map(text).collect()));
+                cells.map(|cells| (reader.row, cells.unwrap_or_default()))
+            }
+            Self::Sheet(sheet) => sheet.next().map(|(row, cells)| {
+                let text = |cell: Cell| cell.unwrap_or_default().trim().to_owned();
+                (row, cells.into_iter().map(text).collect())
+            }),
+        })
     }
 
     fn next(&mut self, columns: &Columns) -> io::Result<Option<Row>> {

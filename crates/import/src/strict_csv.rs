@@ -75,32 +75,44 @@ impl<Source: BufRead> StrictCsv<Source> {
         Self { source, delimiter, cells, read: 0, row: 0, line: 1, is_after_return: false }
     }
 
-    /// The next row that is not blank; none after the last one.
+    /// Passes over the rows before the one of this number, whatever they are.
+    pub(crate) fn pass_to(&mut self, row: u64) -> io::Result<()> {
+        while self.row + 1 < row && self.read_row()?.is_some() {}
+        Ok(())
+    }
+
+    /// The next row with a text in it; none after the last one.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<&Cells, Broken>>> {
         loop {
-            let mut scan = Scan { place: Place::CellBegins, fault: None, quote_line: self.line, bytes: 0 };
-            self.cells.clear(self.line);
-            let is_ended = self.read_row(&mut scan)?;
-            if !is_ended && scan.bytes == 0 {
-                return Ok(None);
-            }
-            self.row += 1;
-            if scan.place == Place::CellBegins && self.cells.len() == 0 {
-                continue;
-            }
+            let Some((mut scan, is_ended)) = self.read_row()? else { return Ok(None) };
             if !is_ended && scan.place == Place::Quoted {
                 scan.fault = Some(Fault::NeverClosed { cell: self.cells.len() + 1, line: scan.quote_line });
             } else if scan.bytes > ROW_BYTES_MAX {
                 scan.fault = scan.fault.or(Some(Fault::TooLong));
             }
             self.cells.end_cell();
+            if scan.fault.is_none() && self.cells.text.is_empty() {
+                continue;
+            }
             let lines = self.cells.lines;
             return Ok(Some(scan.fault.map_or(Ok(&self.cells), |fault| Err(Broken { fault, lines }))));
         }
     }
 
+    /// Reads a row, and whether a line break ended it and not the end of the file; none after the last one.
+    fn read_row(&mut self) -> io::Result<Option<(Scan, bool)>> {
+        let mut scan = Scan { place: Place::CellBegins, fault: None, quote_line: self.line, bytes: 0 };
+        self.cells.clear(self.line);
+        let is_ended = self.read_to_end(&mut scan)?;
+        if !is_ended && scan.bytes == 0 {
+            return Ok(None);
+        }
+        self.row += 1;
+        Ok(Some((scan, is_ended)))
+    }
+
     /// Reads to the end of a row. Gives whether a line break ended it and not the end of the file.
-    fn read_row(&mut self, scan: &mut Scan) -> io::Result<bool> {
+    fn read_to_end(&mut self, scan: &mut Scan) -> io::Result<bool> {
         loop {
             let buffer = self.source.fill_buf()?;
             if buffer.is_empty() {

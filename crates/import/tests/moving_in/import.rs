@@ -106,8 +106,14 @@ impl Import {
     /// The options that the program proposes for a file, and what it says of them.
     #[track_caller]
     pub(crate) fn propose(&self, file: &str) -> (Vec<String>, String) {
+        self.propose_with(file, &[])
+    }
+
+    /// Does so beside options that are given.
+    #[track_caller]
+    pub(crate) fn propose_with(&self, file: &str, given: &[&str]) -> (Vec<String>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_intake-import"));
-        let output = command.current_dir(&self.folder).args([file, "--propose"]).output().unwrap();
+        let output = command.current_dir(&self.folder).args([file, "--propose"]).args(given).output().unwrap();
         assert!(output.status.success(), "{}", complaint(&output));
         let said = printed(&output);
         let (options, said) = (said.lines().last().unwrap(), complaint(&output));

@@ -104,3 +104,40 @@ fn no_country_is_proposed_to_be_left_out() {
     assert_eq!(options, [&expected[..], &maps[..]].concat());
     assert!(said.starts_with("2 rows: 1 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
 }
+
+#[test]
+fn the_header_is_found_below_titles_and_not_among_the_patients() {
+    let import = Import::start();
+    let table = "Given name;Surname;Mobile;DOB\nAda;Lovelace;+61491570006;1985-12-10\nGrace;Hopper;;1986-12-10\n";
+    let maps = ["Given name=firstName", "Surname=lastName", "Mobile=phoneNumber", "DOB=dateOfBirth"];
+    let maps: Vec<_> = maps.iter().flat_map(|map| ["--map", map]).collect();
+    for (above, row) in [
+        ("", None),
+        ("\n\n", None),
+        ("Bookings, March 2026;;;\n;;;\n", Some("3")),
+        ("Bookings\nPatient;;Contact;\n", Some("3")),
+        ("Mobile and DOB of each patient, as \"agreed\"\n", Some("2")),
+    ] {
+        import.write("patients.csv", format!("{above}{table}"));
+        let (options, said) = import.propose("patients.csv");
+        let header_row: Vec<_> = row.iter().flat_map(|row| ["--header-row", row]).collect();
+        let expected = [&["--delimiter", ";"], &header_row[..], &maps[..]];
+        assert_eq!(options, expected.concat(), "{said}");
+        assert!(said.starts_with("2 rows: 1 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
+        let above = row.map(|row| format!("the header is row {row}: nothing above it is imported\n"));
+        assert!(above.is_none_or(|above| said.contains(&above)), "{said}");
+    }
+    let options: Vec<_> = [&["--delimiter", ";", "--header-row", "2"], &maps[..]].concat();
+    let (said, errors) = import.fail("patients.csv", &options);
+    assert!(said.starts_with("2 rows: 1 created, 0 created before, 1 refused\n"), "{said}");
+    assert!(errors.starts_with("row 4: phoneNumber"), "{errors}");
+
+    // Two rows may be the header: nothing is guessed, and a given row decides.
+    let other = table.replace("Mobile", "Phone");
+    import.write("two.csv", format!("Bookings\n{other}{table}"));
+    let output = import.command("two.csv", &["--propose"]).output().unwrap();
+    let complaint = "name its row with --header-row: row 2 or row 5 may be it\n";
+    assert!(crate::import::complaint(&output).ends_with(complaint), "{}", crate::import::complaint(&output));
+    let (options, _) = import.propose_with("two.csv", &["--header-row", "5"]);
+    assert_eq!(options[..4], ["--delimiter", ";", "--header-row", "5"]);
+}

@@ -479,7 +479,7 @@ fn a_fault_of_every_row_ends_the_run_at_once() {
              no column holds lastName: name it with --map \"HEADER=lastName\"\n  \
              no column holds phoneNumber: name it with --map \"HEADER=phoneNumber\"\n  \
              no column holds dateOfBirth: name it with --map \"HEADER=dateOfBirth\"\n  \
-             if the header is further down, delete the rows above it",
+             if the header is further down, name its row with --header-row",
         ),
         (
             "headers.csv",

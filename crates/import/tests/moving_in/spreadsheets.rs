@@ -52,6 +52,50 @@ fn cells_are_read_as_people_see_them() {
 }
 
 #[test]
+fn rows_above_the_header_are_passed_over_where_its_row_is_named() {
+    let import = Import::start();
+    let person = |name: &str| texts(&[name, "Lovelace", "+61491570006", "1985-12-10", "3053"]);
+    let rows = vec![
+        Vec::new(),
+        texts(&["Bayside Physio: bookings", "", "as of 3 March"]),
+        Vec::new(),
+        texts(&HEADER),
+        Vec::new(),
+        person("Ada"),
+        texts(&["Zoë", "Lovelace", "0491 570 006", "1985-12-10", "3053"]),
+    ];
+    let sheets = [("Patients", rows)];
+    write_xlsx(&import.path("patients.xlsx"), &sheets, &["A2:C2"]);
+    write_ods(&import.path("patients.ods"), &sheets);
+    let below = "sep=,\n\n\"Bayside \"\"Physio\"\":\nbookings\",,,,\n,,,,\nfirstName,lastName,phoneNumber,dateOfBirth,postcode\n\
+                 ,\"\",,,\nAda,Lovelace,+61491570006,1985-12-10,3053\nZoë,Lovelace,0491 570 006,1985-12-10,3053\n";
+    import.write("patients.csv", below);
+    for (file, created) in
+        [("patients.xlsx", "1 created, 0"), ("patients.ods", "0 created, 1"), ("patients.csv", "0 created, 1")]
+    {
+        let (said, errors) = import.fail(file, &["--header-row", "4"]);
+        assert!(said.starts_with(&format!("2 rows: {created} created before, 1 refused\n")), "{file}: {said}");
+        assert!(errors.starts_with("row 7: phoneNumber: E.164 format is required"), "{file}: {errors}");
+    }
+    let (_, errors) = import.fail("patients.xlsx", &[]);
+    let merged = "the header, row 2: a cell is in a merged cell: unmerge it. If the header is further down, name its row \
+                  with --header-row\n";
+    assert_eq!(errors, format!("intake-import: patients.xlsx: {merged}"));
+    import.write("patients.jsonl", "{}\n");
+    for file in ["patients.xlsx", "patients.ods", "patients.csv"] {
+        for row in ["3", "8"] {
+            let (said, errors) = import.fail(file, &["--header-row", row]);
+            assert_eq!(
+                (said.as_str(), errors),
+                ("", format!("intake-import: {file}: --header-row: row {row} is empty\n"))
+            );
+        }
+    }
+    let (_, errors) = import.fail("patients.jsonl", &["--header-row", "1"]);
+    assert!(errors.contains("--header-row is for files with a header"), "{errors}");
+}
+
+#[test]
 fn a_workbook_says_itself_how_it_counts_days() {
     let import = Import::start();
     let number = Cell::Number(29_220.0);
@@ -105,7 +149,7 @@ fn a_workbook_that_cannot_be_read_says_why() {
         (
             "formula.xlsx",
             &[],
-            "formula.xlsx: the header, row 1: a cell is a formula without a value: open the file in a spreadsheet program and save it\n",
+            "formula.xlsx: the header, row 1: a cell is a formula without a value: open the file in a spreadsheet program and save it. If the header is further down, name its row with --header-row\n",
         ),
         ("old.xls", &[], "old.xls: it is of an old Excel: open it in a spreadsheet program and save it as .xlsx\n"),
         ("no.xlsx", &[], "no.xlsx: it cannot be read as a spreadsheet: "),
