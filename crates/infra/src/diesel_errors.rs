@@ -60,6 +60,11 @@ pub(crate) struct SessionEnded;
 #[error("the member's role does not allow it")]
 pub(crate) struct RoleTakenAway;
 
+/// A statement failed although the database answers. Other causes of [`StoreError::Unavailable`] are that it does not.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub(crate) struct StatementFailed(intake_domain::Source);
+
 pub(crate) fn store_error(error: Error) -> StoreError {
     match &error {
         Error::QueryBuilderError(cause) if cause.is::<SessionEnded>() => return StoreError::SessionEnded,
@@ -69,7 +74,8 @@ pub(crate) fn store_error(error: Error) -> StoreError {
     match failure(&error) {
         // Values are validated before they get here, so the database is more likely to be at fault. Diesel does not
         // pass on the code by which the fault of a value could be told apart.
-        Failure::Transient | Failure::Unknown => StoreError::Unavailable(without_row_values(error)),
+        Failure::Unknown => StoreError::Unavailable(StatementFailed(without_row_values(error)).into()),
+        Failure::Transient => StoreError::Unavailable(without_row_values(error)),
         Failure::Refused => StoreError::Unexpected(without_row_values(error)),
     }
 }

@@ -23,11 +23,19 @@ pub(crate) struct Readiness {
     pub(crate) last: LastCheck,
 }
 
-/// Time and result of the last check. Locked during a check, so that there is one at a time.
-pub(crate) type LastCheck = Mutex<Option<(Instant, Result<(), Reason>)>>;
+/// The last check. Locked during a check, so that there is one at a time.
+pub(crate) type LastCheck = Mutex<Checked>;
+
+#[derive(Default)]
+pub(crate) struct Checked {
+    /// Time and result, if there was a check.
+    outcome: Option<(Instant, Result<(), Reason>)>,
+    /// Cause of a query that failed, which is logged when it begins or changes.
+    failure: Option<String>,
+}
 
 /// Reason why the service should get no requests.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Reason {
     Draining,
     /// A thread that the service cannot work without is stuck.
@@ -39,7 +47,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// The word for it in the answer to a probe.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Draining => "draining",
             Self::Stuck => "stuck",
@@ -48,7 +56,7 @@ impl Reason {
             Self::Database(Unready::Unmigrated) => "unmigrated",
             Self::Database(Unready::OtherEnvironment) => "environment",
             Self::Database(Unready::MissingGrants) => "grants",
-            Self::Writer => "writer",
+            Self::Writer | Self::Database(Unready::Failed(_)) => "writer",
         }
     }
 }
@@ -63,30 +71,34 @@ impl Readiness {
             return Err(Reason::Stuck);
         }
         let mut last = self.last.lock().await;
-        if let Some((checked_at, found)) = *last
+        if let Some((checked_at, found)) = &last.outcome
             && checked_at.elapsed() < AGE_MAX
         {
-            return found;
+            return found.clone();
         }
-        let found = self.check().await;
-        *last = Some((Instant::now(), found));
+        let found = self.check(&mut last.failure).await;
+        last.outcome = Some((Instant::now(), found.clone()));
         found
     }
 
-    async fn check(&self) -> Result<(), Reason> {
-        let database = tokio::time::timeout(CHECK_TIMEOUT, self.database.readiness(self.environment));
+    async fn check(&self, last_failure: &mut Option<String>) -> Result<(), Reason> {
+        let database = self.database.readiness(self.environment, CHECK_TIMEOUT);
         let (database, is_storing) = tokio::join!(database, self.register.is_storing(CHECK_TIMEOUT));
-        match database.unwrap_or(Err(Unready::Unreachable)) {
-            // The database accepts no new connections, and a writer still has one.
-            Err(Unready::Unreachable) if is_storing => Ok(()),
+        let failure = match &database {
+            Err(Unready::Failed(cause)) => Some(cause.clone()),
+            _ => None,
+        };
+        if failure != *last_failure
+            && let Some(cause) = &failure
+        {
+            tracing::warn!(cause, is_storing, "a query that /readyz needs failed");
+        }
+        *last_failure = failure;
+        match database {
+            // The writers have connections of their own, and need less.
+            Ok(()) | Err(Unready::Unreachable | Unready::Failed(_)) if is_storing => Ok(()),
+            Ok(()) => Err(Reason::Writer),
             Err(unready) => Err(Reason::Database(unready)),
-            Ok(()) => {
-                if is_storing {
-                    Ok(())
-                } else {
-                    Err(Reason::Writer)
-                }
-            }
         }
     }
 }

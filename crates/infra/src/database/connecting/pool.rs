@@ -97,6 +97,15 @@ impl Database {
         self.run_until(until, work).await
     }
 
+    /// Does the work with less patience than the deadline, unless that is shorter.
+    pub(crate) async fn run_within<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
+    ) -> Result<T, StoreError> {
+        self.run_until(Instant::now() + self.deadline.min(limit), work).await
+    }
+
     /// Does the work in one transaction.
     pub(crate) async fn transaction<T: Send + 'static>(
         &self,

@@ -1,14 +1,16 @@
 //! Whether the service can work with its database: what a start refuses may also happen while the service runs.
 
+use std::time::Duration;
+
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::Environment;
+use intake_domain::{Environment, StoreError};
 
 use crate::database::connecting::pool::Database;
-use crate::database::connecting::share::Share;
 use crate::database::schema::environment::stamp;
 use crate::database::schema::grants::missing;
 use crate::database::schema::migrations::{has_all_known, has_versions};
+use crate::diesel_errors::StatementFailed;
 
 /// True on a standby, and where the server, the database or the role only reads by default.
 const ONLY_READS: &str = "SELECT 1 WHERE current_setting('transaction_read_only')::boolean";
@@ -16,10 +18,12 @@ const ONLY_READS: &str = "SELECT 1 WHERE current_setting('transaction_read_only'
 const MAY_READ_VERSIONS: &str = "SELECT 1 WHERE has_table_privilege('__diesel_schema_migrations', 'SELECT')";
 
 /// Reason why the service cannot work with its database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unready {
     /// The database does not answer.
     Unreachable,
+    /// The database answers, and a query of the check failed, for this cause.
+    Failed(String),
     /// The database refuses writes.
     ReadOnly,
     /// The schema is older than the program.
@@ -31,15 +35,25 @@ pub enum Unready {
 }
 
 impl Database {
-    /// Checks what the service needs of its database. Takes up to the deadline if the database does not answer.
-    pub async fn readiness(&self, environment: Environment) -> Result<(), Unready> {
-        let found = self.run(Share::Common, move |connection| Ok(check(connection, environment)?.err())).await;
-        let found = found.unwrap_or(Some(Unready::Unreachable));
-        if found == Some(Unready::ReadOnly) {
+    /// Checks what the service needs of its database, within this time.
+    pub async fn readiness(&self, environment: Environment, limit: Duration) -> Result<(), Unready> {
+        let checked = self.run_within(limit, move |connection| check(connection, environment)).await;
+        let found = checked.unwrap_or_else(|error| Err(unready(error)));
+        if found == Err(Unready::ReadOnly) {
             // A new connection may be allowed to write.
             self.doubt_all();
         }
-        found.map_or(Ok(()), Err)
+        found
+    }
+}
+
+fn unready(error: StoreError) -> Unready {
+    match error {
+        StoreError::Unavailable(cause) if !cause.is::<StatementFailed>() => Unready::Unreachable,
+        StoreError::Unavailable(cause) | StoreError::Locked(cause) | StoreError::Unexpected(cause) => {
+            Unready::Failed(cause.to_string())
+        }
+        StoreError::Overloaded | StoreError::SessionEnded | StoreError::RoleTakenAway => Unready::Unreachable,
     }
 }
 

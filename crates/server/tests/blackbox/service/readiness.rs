@@ -8,7 +8,8 @@ use intake_infra::SERVICE_ROLE;
 use intake_test_support::{Service, create_request, patient, wait_for};
 use serde_json::json;
 
-use crate::fixtures::TestApp;
+use crate::commands::doctor::examine;
+use crate::fixtures::{TestApp, service};
 
 /// None: the service is ready.
 fn reason(service: &Service) -> Option<String> {
@@ -96,6 +97,43 @@ fn a_writer_that_can_store_nothing_is_named_by_readyz() {
     holder.batch_execute("COMMIT").unwrap();
     wait_until_ready(&app);
     assert_eq!(app.patients(), 0, "a probe stores nothing");
+}
+
+#[test]
+fn a_query_that_fails_is_not_called_a_database_that_is_away() {
+    let app = TestApp::start();
+    wait_until_ready(&app);
+    let said = |words: &str| app.service.output().matches(words).count();
+    let failed = "a query that /readyz needs failed";
+    let examine = || {
+        let admin = app.service.admin_address().to_string();
+        let (_, parts, _) = examine(service(&app.database).setting("INTAKE_ADMIN_ADDR", admin));
+        parts.into_iter().filter(|(_, is_in_order, _)| *is_in_order == Some(false)).collect::<Vec<_>>()
+    };
+    app.database.connect().batch_execute("ALTER TABLE api_keys RENAME TO elsewhere").unwrap();
+    wait_for("a reason", || reason(&app.service).is_some());
+    for _ in 0..3 {
+        assert_eq!(reason(&app.service).as_deref(), Some("writer"), "{}", app.service.output());
+        std::thread::sleep(Duration::from_millis(1_100));
+    }
+    wait_for("the log", || said(failed) == 1);
+    let cause = app.service.output().lines().find(|line| line.contains(failed)).unwrap().to_owned();
+    assert!(cause.contains(r#"relation \"api_keys\" does not exist"#), "{cause}");
+    let wrong = examine();
+    assert!(wrong[0].0 == "service" && wrong[0].2.contains("writer"), "{wrong:?}");
+    assert!(wrong.iter().all(|(_, _, why)| !why.contains("unreachable")), "{wrong:?}");
+    app.database.connect().batch_execute("ALTER TABLE elsewhere RENAME TO api_keys").unwrap();
+    wait_until_ready(&app);
+
+    // A database that does not answer keeps its word.
+    app.database.administer(&format!("ALTER DATABASE {} ALLOW_CONNECTIONS false", app.database.name()));
+    app.database.administer(&format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+        app.database.name()
+    ));
+    wait_for_reason(&app, "unreachable");
+    assert!(examine()[0].2.contains("unreachable"));
+    assert_eq!(said(failed), 1, "{}", app.service.output());
 }
 
 #[test]
