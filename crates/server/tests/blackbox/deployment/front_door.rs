@@ -28,8 +28,8 @@ const PROBE: Prerequisite = Prerequisite {
 };
 /// Time for several evaluations of the rules.
 const A_WHILE: Duration = Duration::from_secs(6);
-/// Alerts that may fire throughout: PostgreSQL has no exporter here, and the other depends on the hour.
-const EXPECTED: [&str; 2] = ["IntakeExporterDown", "IntakeSilent"];
+/// Alerts that may fire throughout: PostgreSQL has no exporter here, and the second depends on the hour.
+const EXPECTED: [&str; 3] = ["IntakeExporterDown", "IntakeSilent", operations::WATCHDOG];
 
 /// Prometheus and its exporter, ended when dropped.
 struct Watch {
@@ -151,6 +151,8 @@ fn what_fails_at_the_front_door_is_noticed_by_the_shipped_rules() {
     let all = "probe_success == 1 and on () sum(up{job=~'intake|haproxy'}) == 3";
     wait_for("everything to be scraped", || !watch.query(all).trim().is_empty());
     watch.wait_until_silent();
+    let watchdog = format!("ALERTS{{alertstate='firing',alertname='{}'}}", operations::WATCHDOG);
+    assert!(watch.query(&watchdog).contains(operations::WATCHDOG));
 
     let lasting = site.show_certificate(&ending.concat());
     watch.wait_until_firing(&["IntakeCertificateEndsSoon"]);
