@@ -35,6 +35,8 @@ const SKEW_MAX: time::Duration = time::Duration::seconds(2);
 const CERTIFICATE_LEFT_MIN: time::Duration = time::Duration::days(14);
 /// A day, and time for a backup that takes longer than the last.
 const BACKUP_AGE_MAX: time::Duration = time::Duration::hours(26);
+/// Several runs of the timer.
+const AUDIT_COPY_AGE_MAX: time::Duration = time::Duration::hours(1);
 const UNAUTHORISED: u16 = 401;
 /// Enough for an hour of a busy service, its log included.
 const FREE_MIN: u64 = 1 << 30;
@@ -272,29 +274,26 @@ fn disk(configuration: &Configuration) -> anyhow::Result<Finding> {
 }
 
 fn backup(configuration: &Configuration) -> anyhow::Result<Finding> {
-    let Some(mark) = &configuration.backup_mark else {
-        return Ok(NotChecked("INTAKE_BACKUP_MARK is not set".to_owned()));
-    };
-    let ended_at = changed_at(mark).context("INTAKE_BACKUP_MARK")?;
-    let is_recent = edge::machine_time() - ended_at < BACKUP_AGE_MAX;
-    ensure!(is_recent, "INTAKE_BACKUP_MARK: the newest backup ended at {}: make one", timestamp(ended_at));
-    Ok(InOrder(format!("the newest ended at {}", timestamp(ended_at))))
+    match &configuration.backup_mark {
+        None => Ok(NotChecked("INTAKE_BACKUP_MARK is not set".to_owned())),
+        Some(mark) => newest("backup", mark, BACKUP_AGE_MAX, "make one").context("INTAKE_BACKUP_MARK"),
+    }
 }
 
-/// A copy is made only if there is something to copy, so no age is a fault.
 fn audit_copy(configuration: &Configuration) -> anyhow::Result<Finding> {
     let Some(folder) = &configuration.audit_copies else {
         return Ok(NotChecked("INTAKE_AUDIT_COPIES is not set".to_owned()));
     };
-    let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let entries = entries.with_context(|| format!("INTAKE_AUDIT_COPIES: {}", folder.display()))?;
-    let is_copy = |entry: &&std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"audit-");
-    let newest = entries.iter().filter(is_copy).filter_map(|entry| changed_at(&entry.path()).ok()).max();
-    let newest = newest.with_context(|| format!("INTAKE_AUDIT_COPIES: {} holds no copy", folder.display()))?;
-    Ok(InOrder(format!("the newest is of {}", timestamp(newest))))
+    let look = "look at `systemctl status intake-audit-copy.timer intake-audit-copy`";
+    newest("copy", &folder.join("copied"), AUDIT_COPY_AGE_MAX, look).context("INTAKE_AUDIT_COPIES")
 }
 
-fn changed_at(file: &Path) -> anyhow::Result<OffsetDateTime> {
-    let changed = std::fs::metadata(file).and_then(|found| found.modified());
-    Ok(changed.with_context(|| file.display().to_string())?.into())
+/// Judges a file that is touched at the end of each backup, or each copy.
+fn newest(kind: &str, mark: &Path, age_max: time::Duration, advice: &str) -> anyhow::Result<Finding> {
+    let changed = std::fs::metadata(mark).and_then(|found| found.modified());
+    let name = || format!("{}, which each {kind} touches at its end", mark.display());
+    let ended_at = OffsetDateTime::from(changed.with_context(name)?);
+    let is_recent = edge::machine_time() - ended_at < age_max;
+    ensure!(is_recent, "the newest {kind} ended at {}: {advice}", timestamp(ended_at));
+    Ok(InOrder(format!("the newest ended at {}", timestamp(ended_at))))
 }

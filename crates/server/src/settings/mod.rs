@@ -286,7 +286,7 @@ pub(crate) const AUDIT_COPIES: Setting = Setting {
     variable: "INTAKE_AUDIT_COPIES",
     value: "FOLDER",
     default: Absent("none"),
-    help: "Folder with copies of the audit log; `intake doctor` reports the age of the newest",
+    help: "Folder of the script `audit-copy`; `intake doctor` reports the age of the newest copy",
 };
 pub(crate) const OPERATOR: Setting = Setting {
     variable: "INTAKE_OPERATOR",

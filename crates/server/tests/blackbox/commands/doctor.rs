@@ -181,14 +181,23 @@ fn old_backups_and_missing_copies_are_named() {
     let mark = folder.path().join("intake-backup.prom");
     let backup = || part(service(&database).setting("INTAKE_BACKUP_MARK", &mark), "backup");
     let copy = || part(service(&database).setting("INTAKE_AUDIT_COPIES", folder.path()), "audit copy");
-    assert!(backup().0 == Some(false) && copy().1.contains("holds no copy"));
-    fs::write(folder.path().join("lock"), "").unwrap();
-    assert!(copy().1.contains("holds no copy"), "what a run that fails leaves is none");
-    fs::write(folder.path().join("audit-2026-11.jsonl.gz"), "").unwrap();
+    let missing = "copied, which each copy touches at its end: No such file or directory";
+    assert!(backup().0 == Some(false) && copy().0 == Some(false) && copy().1.contains(missing));
+    for left in ["lock", "state", "audit-2026-11.jsonl.gz"] {
+        fs::write(folder.path().join(left), "").unwrap();
+    }
+    assert!(copy().1.contains(missing), "a run that fails can leave these: {}", copy().1);
+    let copied = fs::File::create(folder.path().join("copied")).unwrap();
     let file = fs::File::create(&mark).unwrap();
     assert_eq!((backup().0, copy().0), (Some(true), Some(true)));
-    file.set_modified((edge::now() - time::Duration::hours(27)).into()).unwrap();
+    let before = |duration: time::Duration| (edge::now() - duration).into();
+    file.set_modified(before(time::Duration::hours(27))).unwrap();
     let (is_in_order, why) = backup();
-    assert!(is_in_order == Some(false) && why.contains("the newest backup ended at"), "{why}");
+    assert!(is_in_order == Some(false) && why.contains("INTAKE_BACKUP_MARK: the newest backup ended at"), "{why}");
+    copied.set_modified(before(time::Duration::minutes(50))).unwrap();
     assert_eq!(copy().0, Some(true));
+    copied.set_modified(before(time::Duration::minutes(70))).unwrap();
+    let (is_in_order, why) = copy();
+    assert!(is_in_order == Some(false) && why.contains("INTAKE_AUDIT_COPIES: the newest copy ended at"), "{why}");
+    assert!(why.contains("systemctl status intake-audit-copy"), "{why}");
 }

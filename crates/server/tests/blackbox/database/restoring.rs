@@ -1,11 +1,12 @@
 //! Restoring, as docs/operations/restoring.md says, with PostgreSQL's own tools: to a moment, from a dump, and what is
 //! no restore, a promotion. A service in production starts on a restored database only when an operator has said so.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
@@ -283,10 +284,14 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
 fn a_copy_of_the_audit_log_grows_by_what_is_new_and_old_ones_are_compressed_and_pruned() {
     let app = TestApp::start();
     let (copies, path) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let copy = || {
+    let script = |url: &str| {
         let mut script = Command::new(packaged("audit-copy"));
         with_program(&mut script, &path).arg(copies.path()).arg("3").env("INTAKE_DURABILITY", "none");
-        run(script.env("DATABASE_URL", app.database.service.expose()));
+        script.env("DATABASE_URL", url);
+        script
+    };
+    let copy = || {
+        run(&mut script(app.database.service.expose()));
         copies_in(copies.path())
     };
     let entries = |file: &Path| -> Vec<Value> {
@@ -298,6 +303,17 @@ fn a_copy_of_the_audit_log_grows_by_what_is_new_and_old_ones_are_compressed_and_
     assert_eq!(entries(first).len() as i64, app.database.count("audit_entries"));
     copy();
     assert_eq!(fs::read(first).unwrap(), before, "nothing is new");
+    // What monitoring and `intake doctor` read.
+    let marks = [copies.path().join("copied"), path.path().join("intake-audit-copy.prom")];
+    let long_ago = SystemTime::UNIX_EPOCH;
+    marks.iter().for_each(|mark| File::create(mark).unwrap().set_modified(long_ago).unwrap());
+    let marked = || marks.each_ref().map(|mark| fs::metadata(mark).unwrap().modified().unwrap() > long_ago);
+    assert!(!script("postgres://nobody@127.0.0.1:1/none").arg(&marks[1]).status().unwrap().success());
+    assert_eq!(marked(), [false, false], "a run that fails is no copy");
+    copy();
+    assert_eq!(marked(), [true, false], "without a third argument");
+    run(script(app.database.service.expose()).arg(&marks[1]));
+    assert_eq!(marked(), [true, true], "nothing is new, and the run was whole");
     // What a killed run leaves.
     fs::write(first, [&before[..], b"{\"id\": \"0"].concat()).unwrap();
     app.clinic.revoke(app.clinic.key().0);
@@ -477,7 +493,7 @@ fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
     let file = old.folder.path().join("roles.sql");
     fs::write(&file, roles).unwrap();
     let options = ["--quiet", "--set=ON_ERROR_STOP=1", "--dbname=postgres"];
-    run(new.tool("psql").args(options).stdin(fs::File::open(file).unwrap()));
+    run(new.tool("psql").args(options).stdin(File::open(file).unwrap()));
     administer(&new.server, "CREATE DATABASE intake");
     let dump = old.folder.path().join("postgres/intake.dump");
     run(old.tool("pg_dump").args(["--format=custom", "--dbname=intake", "--file"]).arg(&dump));
