@@ -55,7 +55,7 @@ fn configuration(settings: &Settings<'_>, yes: bool) -> anyhow::Result<Configura
 fn run(command: Command, yes: bool, settings: &Settings<'_>) -> anyhow::Result<()> {
     match command {
         Command::Serve => serving::serve(|| configuration(settings, yes)),
-        Command::Operator(command) => commands::run(command, &configuration(settings, yes)?),
+        Command::Operator(command) => commands::run(command, || configuration(settings, yes)),
         Command::Probe { ready } => {
             let admin = settings.get::<settings::values::Address>(&settings::ADMIN_ADDR)?.0;
             commands::probe::probe(admin, if ready { "/readyz" } else { "/livez" })

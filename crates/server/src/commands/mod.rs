@@ -43,7 +43,17 @@ use member::member;
 use output::print_change;
 use patient::patient;
 
-pub(crate) fn run(command: OperatorCommand, configuration: &Configuration) -> anyhow::Result<()> {
+pub(crate) fn run(
+    command: OperatorCommand,
+    configuration: impl FnOnce() -> anyhow::Result<Configuration>,
+) -> anyhow::Result<()> {
+    // An operator whose database is away must see what waits for it.
+    if let OperatorCommand::Deliver(arguments) = &command
+        && let Some(action) = &arguments.action
+    {
+        return deliver::look_after(action);
+    }
+    let configuration = &configuration()?;
     if configuration.database.is_none() {
         configuration.data_dir.become_owner()?;
     }
@@ -68,7 +78,7 @@ fn carry_out(command: OperatorCommand, configuration: &Configuration) -> anyhow:
             ask_before_replacing(&arguments)?;
             export::run(&arguments, configuration)
         }
-        OperatorCommand::Deliver(arguments) => deliver::run(&arguments, configuration),
+        OperatorCommand::Deliver(arguments) => deliver::deliver(&arguments, configuration),
         OperatorCommand::Pairs(arguments) => pairs::run(&arguments, configuration),
         OperatorCommand::Backup(arguments) => backup::run(&arguments, configuration),
         OperatorCommand::Restored(arguments) => restored::run(&arguments, configuration),

@@ -41,26 +41,19 @@ use crate::settings::deliver_command::{DeliverAction, DeliverArguments, TargetAr
 /// Between two records of the state.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(arguments: &DeliverArguments, configuration: &Configuration) -> anyhow::Result<()> {
-    match &arguments.action {
-        None => deliver(arguments, configuration),
-        Some(DeliverAction::Status { state, output }) => print_status(&Folder::open(state)?, output),
-        Some(DeliverAction::Retry { state }) => {
+/// Does what needs neither the database nor its settings: only the delivery's folder, or the target.
+pub(crate) fn look_after(action: &DeliverAction) -> anyhow::Result<()> {
+    match action {
+        DeliverAction::Status { state, output } => print_status(&Folder::open(state)?, output),
+        DeliverAction::Retry { state } => {
             let count = Folder::open(state)?.retry()?;
             print(&format!("{count} refused events will be sent again by the delivery that runs, or by its next run"))
         }
-        Some(DeliverAction::Test { target }) => print(&open(target, false)?.try_out()?),
+        DeliverAction::Test { target } => print(&open(target, false)?.try_out()?),
     }
 }
 
-fn open(arguments: &TargetArguments, is_thin: bool) -> anyhow::Result<Target> {
-    let address = arguments.to.as_deref().context("--to is missing")?;
-    let address = address.parse().map_err(|why: String| anyhow!("--to: {why}"))?;
-    let secrets = SecretFiles::open(arguments.secrets.as_deref(), arguments.headers.as_deref())?;
-    Target::new(address, is_thin, secrets, Duration::from_secs(arguments.timeout.into()))
-}
-
-fn deliver(arguments: &DeliverArguments, configuration: &Configuration) -> anyhow::Result<()> {
+pub(crate) fn deliver(arguments: &DeliverArguments, configuration: &Configuration) -> anyhow::Result<()> {
     let target = open(&arguments.target, arguments.thin)?;
     let folder = Folder::create(arguments.state.as_deref().context("--state is missing")?)?;
     let Some(lock) = folder.lock()? else { bail!("--state: another delivery uses this folder") };
@@ -94,6 +87,13 @@ fn deliver(arguments: &DeliverArguments, configuration: &Configuration) -> anyho
         reading.receiver.note(false)?;
         reading.keep(token)
     }))
+}
+
+fn open(arguments: &TargetArguments, is_thin: bool) -> anyhow::Result<Target> {
+    let address = arguments.to.as_deref().context("--to is missing")?;
+    let address = address.parse().map_err(|why: String| anyhow!("--to: {why}"))?;
+    let secrets = SecretFiles::open(arguments.secrets.as_deref(), arguments.headers.as_deref())?;
+    Target::new(address, is_thin, secrets, Duration::from_secs(arguments.timeout.into()))
 }
 
 /// The receiver of a feed that hands events to the workers.

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -322,6 +322,47 @@ fn refused_events_are_kept_for_the_operator_and_hold_nothing_up() {
     running.stop();
     assert_eq!(delivery.refused_files(), [""; 0].map(PathBuf::from), "nothing stays, nor half of it");
     assert_eq!(target.of(&odd[1]), ["patient.erased"]);
+}
+
+#[test]
+fn events_that_wait_are_shown_and_sent_again_without_a_database() {
+    let app = TestApp::start();
+    let status = Arc::new(AtomicU16::new(422));
+    let answered = Arc::clone(&status);
+    let target = Target::start(move |_| Answer::Status(answered.load(Ordering::SeqCst)));
+    let delivery = Delivery::new(&app, &target.url);
+    let running = delivery.start(&[]);
+    let id = id_of(&app, &patient());
+    wait_for("the letter", || delivery.letters().len() == 1);
+    running.stop();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let state = delivery.state();
+    let without = |action: &str, setting: (&str, &str)| {
+        let mut command = delivery.command(&[action, "--state", &state]);
+        command.current_dir(&elsewhere).env_remove("DATABASE_URL").env(setting.0, setting.1).output().unwrap()
+    };
+    let settings = [
+        ("INTAKE_ENVIRONMENT", "development"),
+        ("INTAKE_ENVIRONMENT", "production"),
+        ("DATABASE_URL", "postgres://nobody@127.0.0.1:1/none"),
+        ("DATABASE_URL_FILE", "/nowhere/at/all"),
+    ];
+    for setting in settings {
+        let output = without("status", setting);
+        let [text, said] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(text.contains("refused: 1\n") && text.contains(&target.url), "{setting:?}: {text}");
+        assert_eq!((output.status.code(), said.as_ref()), (Some(1), "intake: no delivery runs\n"), "{setting:?}");
+    }
+    for (setting, count) in settings.into_iter().zip([1, 0, 0, 0]) {
+        let said = without("retry", setting);
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert!(text.starts_with(&format!("{count} refused events will be sent again")), "{setting:?}: {text}");
+    }
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "no data folder is made");
+    status.store(200, Ordering::SeqCst);
+    let running = delivery.start(&[]);
+    wait_for("the second attempt", || target.of(&id).len() == 1);
+    running.stop();
 }
 
 #[test]
