@@ -1,5 +1,6 @@
 //! The folder of the backups: one backup at a time is made in it, under a name that says that it is unfinished.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -62,9 +63,9 @@ impl Folder {
         for left in self.named(|name| name.ends_with(UNFINISHED))? {
             fs::remove_dir_all(&left).with_context(|| left.display().to_string())?;
         }
-        let name =
-            now().format(format_description!("[year]-[month]-[day]T[hour][minute][second].[subsecond digits:3]Z"))?;
-        let unfinished = self.path.join(format!("{START}{name}{UNFINISHED}"));
+        let number = self.complete()?.last().map_or(0, |newest| number(newest)) + 1;
+        let moment = now().format(format_description!("[year]-[month]-[day]T[hour][minute][second]Z"))?;
+        let unfinished = self.path.join(format!("{START}{number:06}-{moment}{UNFINISHED}"));
         DirBuilder::new().mode(0o700).create(&unfinished).with_context(|| unfinished.display().to_string())?;
         Ok(unfinished)
     }
@@ -122,9 +123,15 @@ impl Folder {
                 found.push(entry.path());
             }
         }
-        found.sort();
+        found.sort_by_key(|backup| number(backup));
         Ok(found)
     }
+}
+
+/// The number of a backup, which says which is newer: a clock can have been wrong.
+fn number(backup: &Path) -> u64 {
+    let name = backup.file_name().and_then(OsStr::to_str).and_then(|name| name.strip_prefix(START));
+    name.and_then(|name| name.split('-').next()?.parse().ok()).unwrap_or_default()
 }
 
 fn advise(error: io::Error, folder: &Path) -> anyhow::Error {

@@ -5,12 +5,14 @@ mod drill;
 mod folder;
 mod restore;
 
+use std::fs::OpenOptions;
 use std::io::{BufWriter, IntoInnerError};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use intake_infra::Database;
 use intake_infra::embedded::{BaseBackupError, BaseBackupSource};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
 use serde_json::json;
 
 use super::audit;
@@ -53,7 +55,17 @@ pub(crate) fn run(arguments: &BackupArguments, configuration: &Configuration) ->
     let deleted = folder.delete_all_but(arguments.keep.into())?;
     let command = restore::command(&backup, embedded.is_some());
     let value = json!({ "backup": backup, "deleted": deleted, "restoreCommand": command });
-    print_change(&arguments.output, &value, &text(&backup, &command))
+    print_change(&arguments.output, &value, &text(&backup, &command))?;
+    configuration.backup_mark.as_deref().map_or(Ok(()), touch)
+}
+
+/// Sets the time of the file to that of its file system. The account need not own it.
+fn touch(mark: &Path) -> anyhow::Result<()> {
+    let is_now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    let times = Timestamps { last_access: is_now, last_modification: is_now };
+    let file = OpenOptions::new().create(true).append(true).open(mark);
+    let touched = file.and_then(|file| Ok(futimens(file, &times)?));
+    touched.with_context(|| format!("the backup is complete, but not INTAKE_BACKUP_MARK: {}", mark.display()))
 }
 
 fn text(backup: &Path, command: &str) -> String {

@@ -34,7 +34,8 @@ pub(super) fn write(backup: &Path, source: &BaseBackupSource, configuration: &Co
          The command refuses a folder that is not empty, uses the newest copy of the audit log among the backups\n\
          beside this one, and revokes every key. docs/operations/restoring.md says more.\n\n\
          Not in here, keep it elsewhere: the settings (/etc/intake/intake.env) and the files that they name, such as\n\
-         certificates and passwords. Set when this backup was made: {}.\n",
+         certificates and passwords{}. Set when this backup was made: {}.\n",
+        if is_embedded { "" } else { ",\nand PostgreSQL's own configuration, which Debian has in /etc/postgresql" },
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     );
     folder::write(&backup.join("README"), &text, folder::PRIVATE)

@@ -16,6 +16,7 @@ use crate::database::embedded_database::NOBODY;
 use crate::database::replication::{administer, restart};
 use crate::database::restoring::{PostgresServer, command, create, json_of, production, run, with_program};
 use crate::fixtures::demo_key;
+use crate::service::clocks::Clock;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_intake");
 
@@ -92,6 +93,50 @@ fn an_embedded_database_comes_back_by_the_printed_command() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("is not empty"));
 }
 
+/// The clock was a day ahead, and was then set back.
+#[test]
+fn the_backup_that_was_made_last_is_the_newest_whatever_the_clock_says() {
+    let Some(clock) = Clock::set_to("+1d") else { return };
+    let (here, there) = (open_folder(), open_folder());
+    // Its database has the same clock.
+    let service = ServiceBuilder::in_folder(PROGRAM, here.path());
+    let mut service = clock.variables().iter().fold(service, |all, (name, value)| all.setting(name, value)).start();
+    let key = demo_key(&fs::read_to_string(here.path().join("demo-key")).unwrap());
+    let created = service.create(&key, &patient()).json()["data"]["id"].clone();
+    let (backups, mark) = (there.path().join("backups"), there.path().join("intake-backup.prom"));
+    let folder = backups.to_str().unwrap();
+    let backup = |keep: &str| {
+        let builder = ServiceBuilder::in_folder(PROGRAM, here.path()).setting("INTAKE_BACKUP_MARK", &mark);
+        let arguments = ["backup", folder, "--json", "--keep", keep];
+        json_of(&arguments.iter().fold(builder, |all, one| all.argument(one)).run())
+    };
+    let name = |made: &Value| made["backup"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let first = backup("2");
+    let marked_at = || fs::metadata(&mark).unwrap().modified().unwrap();
+    let first_marked_at = marked_at();
+    clock.set("-1d");
+    let organisations = json_of(&in_folder(here.path(), &["organisation", "list", "--json"]));
+    let organisation = organisations[0]["id"].as_str().unwrap();
+    let erasure = ["patient", "erase", "--organisation", organisation, "--patient", created.as_str().unwrap()];
+    let erased = in_folder(here.path(), &[&erasure[..], &["--yes"]].concat());
+    assert!(erased.status.success(), "{}", String::from_utf8_lossy(&erased.stderr));
+    let second = backup("2");
+    assert_ne!(marked_at(), first_marked_at);
+    assert_eq!(names(&backups), [name(&first), name(&second)]);
+    let checked = json_of(&in_folder(here.path(), &["backup", folder, "--check", "--json"]));
+    assert_eq!(checked["backup"], second["backup"]);
+
+    // The erasure is only in the second.
+    let restored = there.path().join("restored");
+    let printed = first["restoreCommand"].as_str().unwrap().replace("NEW_DATA_DIR", restored.to_str().unwrap());
+    let said = run(with_program(&mut Command::new("sh"), &there).args(["-c", &printed]).current_dir("/"));
+    assert!(said.contains("\nDone: intake patient erase "), "{said}");
+
+    let third = backup("1");
+    assert_eq!(names(&backups), [name(&third)]);
+    assert!(service.stop().success());
+}
+
 #[test]
 fn a_killed_backup_leaves_the_last_good_one_which_another_server_starts_from() {
     let postgres = PostgresServer::start();
@@ -107,6 +152,8 @@ fn a_killed_backup_leaves_the_last_good_one_which_another_server_starts_from() {
     let folder = backups.to_str().unwrap();
     let backup = |more: &[&str]| json_of(&command(&urls, &[&["backup", folder, "--json"], more].concat()));
     let good = backup(&[]);
+    let readme = fs::read_to_string(Path::new(good["backup"].as_str().unwrap()).join("README")).unwrap();
+    assert!(readme.contains("/etc/postgresql"), "{readme}");
     // Enough data that it cannot be copied at once.
     administer(
         &postgres.server,
