@@ -29,13 +29,16 @@ pub(crate) struct Task {
     pub(crate) own_failures: u32,
     /// Number of events that the target had taken at the last failure.
     pub(crate) taken_before: u64,
+    /// An erasure that was taken, and is sent once more.
+    pub(crate) is_repeat: bool,
     /// Time of the next attempt.
     pub(crate) due: Instant,
 }
 
 impl Task {
     pub(crate) fn new(event: Event, is_kept: bool) -> Self {
-        Self { event, is_kept, failures: 0, own_failures: 0, taken_before: 0, due: Instant::now() }
+        let due = Instant::now();
+        Self { event, is_kept, failures: 0, own_failures: 0, taken_before: 0, is_repeat: false, due }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::commands::deliver::event::{Event, Form};
 use crate::commands::deliver::secrets::SecretFiles;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Shortest time for which a FHIR server may go on with a request that failed here.
+const LATE_MIN: Duration = Duration::from_secs(10);
 /// Read of an answer: what breaks off before that is none.
 const ANSWER_MAX: u64 = 64 * 1024;
 /// Read of what a FHIR server says about itself: a statement about all resources has some megabytes.
@@ -43,6 +45,7 @@ pub(crate) struct Target {
     form: Form,
     secrets: SecretFiles,
     agent: Agent,
+    timeout: Duration,
 }
 
 /// Answer of a target, apart from its content.
@@ -124,11 +127,19 @@ impl Target {
             .user_agent(concat!("intake/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { address, form, secrets, agent })
+        Ok(Self { address, form, secrets, agent, timeout })
     }
 
     pub(crate) fn form(&self) -> Form {
         self.form
+    }
+
+    /// Time for which the target may still carry out a request that failed here, and so undo a later one.
+    pub(crate) fn late_for(&self) -> Duration {
+        match self.address {
+            Address::Fhir(_) => LATE_MIN.max(2 * self.timeout),
+            Address::Webhook(_) | Address::Folder(_) => Duration::ZERO,
+        }
     }
 
     /// Returns when the target has the event.

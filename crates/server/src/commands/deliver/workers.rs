@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     register: Register,
     queue: Queue,
     window: Mutex<Window>,
+    /// Until then, the target may carry out a request that failed here, or that an earlier run has sent.
+    late_until: Mutex<Instant>,
     /// Failures since the target took something.
     failures: AtomicU32,
     delivered: AtomicU64,
@@ -76,6 +78,7 @@ impl Workers {
         stop: Stop,
         pauses: [Duration; 2],
     ) -> anyhow::Result<Self> {
+        let late_until = Mutex::new(Instant::now() + target.late_for());
         let shared = Arc::new(Shared {
             target,
             folder,
@@ -84,6 +87,7 @@ impl Workers {
             register,
             queue: Queue::new(count.into()),
             window: Mutex::default(),
+            late_until,
             failures: AtomicU32::new(0),
             delivered: AtomicU64::new(before.delivered),
             erased: AtomicU64::new(before.erased),
@@ -228,10 +232,7 @@ impl Shared {
             task.taken_before = self.taken();
         }
         match self.target.take(patient.as_ref().unwrap_or(&task.event)) {
-            Ok(()) => {
-                self.note_taken(task.event.is_erased);
-                Ok(Outcome::Settled)
-            }
+            Ok(()) => Ok(self.taken_now(task)),
             Err(Fault::Refused(why)) => {
                 self.folder.refuse(&task.event, why)?;
                 Ok(Outcome::Settled)
@@ -249,18 +250,26 @@ impl Shared {
         self.delivered() + self.erased()
     }
 
-    fn note_taken(&self, is_erased: bool) {
-        let count = if is_erased { &self.erased } else { &self.delivered };
-        count.fetch_add(1, Ordering::Relaxed);
+    /// Decides if an erasure that was taken must be sent once more, because the patient may be stored after it.
+    fn taken_now(&self, task: &mut Task) -> Outcome {
         *lock(&self.fault) = None;
         if self.failures.swap(0, Ordering::Relaxed) >= AWAY_MIN {
             self.queue.end_quiet();
         }
+        let late_until = *lock(&self.late_until);
+        if task.event.is_erased && !task.is_repeat && Instant::now() < late_until {
+            task.is_repeat = true;
+            return Outcome::Failed("taken, but an earlier request may still be carried out".to_owned(), late_until);
+        }
+        let count = if task.event.is_erased { &self.erased } else { &self.delivered };
+        count.fetch_add(1, Ordering::Relaxed);
+        Outcome::Settled
     }
 
     /// Decides on an event that failed by what the target made of others.
     fn later(&self, task: &mut Task, why: String, asked_pause: Option<Duration>) -> anyhow::Result<Outcome> {
         let taken = self.taken();
+        *lock(&self.late_until) = Instant::now() + self.target.late_for();
         task.failures += 1;
         if taken > task.taken_before {
             task.own_failures += 1;

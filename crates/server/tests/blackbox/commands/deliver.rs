@@ -565,28 +565,35 @@ fn secrets_are_replaced_while_a_delivery_runs() {
     assert!(said.starts_with("the secrets from before are used: ") && said.ends_with("secrets is empty\n"), "{said}");
 }
 
-/// A server that knows conditional updates and deletions, as FHIR R4 describes them.
+/// Resources of a FHIR server, by their identifier.
+type Resources = Arc<Mutex<BTreeMap<String, Value>>>;
+
+/// Carries out a conditional update or deletion as FHIR R4 describes them; returns the status.
+fn carry_out(sent: &Sent, patients: &Resources) -> u16 {
+    let (method, path) = sent.line.split_once(' ').unwrap();
+    let identifier = path.strip_prefix("/hook/Patient?identifier=urn%3Aietf%3Arfc%3A3986%7C").unwrap();
+    let identifier = identifier.strip_suffix(" HTTP/1.1").unwrap().replace("%3A", ":");
+    let mut patients = patients.lock().unwrap();
+    if method == "DELETE" {
+        return if patients.remove(&identifier).is_some() { 204 } else { 404 };
+    }
+    let resource = sent.json();
+    assert_eq!((method, resource["identifier"][0]["value"].as_str().unwrap()), ("PUT", &*identifier));
+    assert!(resource["id"].is_null() && resource["managingOrganization"]["reference"].is_null());
+    if patients.insert(identifier, resource).is_some() { 200 } else { 201 }
+}
+
 #[test]
 fn a_fhir_server_has_each_patient_once_and_no_erased_one() {
     let app = TestApp::start();
-    let patients: Arc<Mutex<BTreeMap<String, Value>>> = Arc::default();
+    let patients = Resources::default();
     let (kept, count) = (Arc::clone(&patients), AtomicUsize::new(0));
     let target = Target::start(move |sent| {
         if count.fetch_add(1, Ordering::SeqCst) % 3 == 0 {
             return Answer::Status(502);
         }
         assert_eq!(sent.headers["authorization"], "Bearer of-the-server");
-        let (method, path) = sent.line.split_once(' ').unwrap();
-        let identifier = path.strip_prefix("/hook/Patient?identifier=urn%3Aietf%3Arfc%3A3986%7C").unwrap();
-        let identifier = identifier.strip_suffix(" HTTP/1.1").unwrap().replace("%3A", ":");
-        let mut kept = kept.lock().unwrap();
-        if method == "DELETE" {
-            return Answer::Status(if kept.remove(&identifier).is_some() { 204 } else { 404 });
-        }
-        let resource = sent.json();
-        assert_eq!((method, resource["identifier"][0]["value"].as_str().unwrap()), ("PUT", &*identifier));
-        assert!(resource["id"].is_null() && resource["managingOrganization"]["reference"].is_null());
-        Answer::Status(if kept.insert(identifier, resource).is_some() { 200 } else { 201 })
+        Answer::Status(carry_out(sent, &kept))
     });
     let delivery = Delivery::new(&app, &format!("fhir+{}", target.url));
     let headers = delivery.folder.path().join("headers");
@@ -602,6 +609,47 @@ fn a_fhir_server_has_each_patient_once_and_no_erased_one() {
     let expected: BTreeSet<_> = ids[1..].iter().map(|id| format!("urn:uuid:{id}")).collect();
     wait_for("nine patients", || patients.lock().unwrap().keys().cloned().collect::<BTreeSet<_>>() == expected);
     running.stop();
+}
+
+/// The server carries out an update two seconds after nobody waits for its answer, and all else at once. A delivery
+/// that is killed waits for no answer, either.
+#[test]
+fn a_patient_whom_a_fhir_server_stores_after_their_erasure_is_erased_again() {
+    for is_killed in [false, true] {
+        let app = TestApp::start();
+        let patients = Resources::default();
+        let (begin, begun) = channel();
+        let (end, ended) = channel();
+        let (kept, gates) = (Arc::clone(&patients), Mutex::new(Some((begin, end))));
+        let target = Target::start(move |sent| {
+            let gates = gates.lock().unwrap().take();
+            if let Some((begin, _)) = &gates {
+                begin.send(()).unwrap();
+                thread::sleep(Duration::from_secs(3));
+            }
+            let status = carry_out(sent, &kept);
+            if let Some((_, end)) = gates {
+                end.send(status).unwrap();
+            }
+            Answer::Status(status)
+        });
+        let delivery = Delivery::new(&app, &format!("fhir+{}", target.url));
+        let mut running = delivery.start(&[]);
+        let id = id_of(&app, &patient());
+        begun.recv().unwrap();
+        if is_killed {
+            drop(running);
+            running = delivery.start(&[]);
+        }
+        erase(&app, &id);
+        assert_eq!(ended.recv().unwrap(), 201, "it is stored too late");
+        wait_for("the end of its erasure", || {
+            let status = delivery.status().1;
+            status["erased"] == 1 && status["waiting"] == 0
+        });
+        assert_eq!(*patients.lock().unwrap(), BTreeMap::new());
+        running.stop();
+    }
 }
 
 #[test]
