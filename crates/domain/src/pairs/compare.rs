@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use crate::pairs::folded::{FoldedName, FoldedPatient};
-use crate::pairs::nicknames::are_of_one_name;
+use crate::pairs::nicknames::{are_of_one_name, are_two_names};
 
 /// Shorter names differ by a letter without a typing error: Li and Le.
 const MISTYPED_LETTERS_MIN: usize = 3;
@@ -138,8 +138,9 @@ fn first_names(one: &FoldedName, other: &FoldedName, usual_names: &HashSet<&str>
     }
     // Names of twins rhyme, and typing errors seldom hit the first letter.
     let begin_alike = one.letters.chars().next() == other.letters.chars().next();
-    let are_usual = [one, other].iter().all(|name| usual_names.contains(name.letters.as_str()));
-    let is_mistyped = begin_alike && !are_usual && is_mistyped(&one.letters, &other.letters);
+    let are_usual = || [one, other].iter().all(|name| usual_names.contains(name.letters.as_str()));
+    let are_two = || are_usual() || are_two_names(&one.letters, &other.letters);
+    let is_mistyped = begin_alike && is_mistyped(&one.letters, &other.letters) && !are_two();
     let is_similar = is_mistyped || are_of_one_name(&one.letters, &other.letters) || is_part(one, other);
     if is_similar { Likeness::Similar } else { Likeness::Different }
 }

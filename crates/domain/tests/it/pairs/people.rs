@@ -173,6 +173,33 @@ pub(super) const NICKNAMES: [(&str, &str); 40] = [
     ("Nicholas", "Nick"),
     ("Stephen", "Steve"),
 ];
+/// Names that parents give to twins, and that look like a typing error.
+pub(super) const TWINS: [[&str; 2]; 24] = [
+    ["Alexander", "Alexandra"],
+    ["Christine", "Christina"],
+    ["Christian", "Christina"],
+    ["Daniel", "Danielle"],
+    ["Gabrielle", "Gabriella"],
+    ["Isabella", "Isabelle"],
+    ["Julia", "Julie"],
+    ["Julian", "Juliana"],
+    ["Karim", "Karima"],
+    ["Amir", "Amira"],
+    ["Maria", "Marie"],
+    ["Mario", "Maria"],
+    ["Anna", "Anne"],
+    ["Eric", "Erin"],
+    ["Emilia", "Emilie"],
+    ["Jan", "Jon"],
+    ["Tim", "Tom"],
+    ["Laura", "Lauren"],
+    ["Luca", "Lucy"],
+    ["Nikola", "Nikolai"],
+    ["Rosario", "Rosaria"],
+    ["Olive", "Oliver"],
+    ["Thanh", "Thinh"],
+    ["Ravi", "Rani"],
+];
 pub(super) const LAST: [&str; 150] = [
     "Smith",
     "Nguyen",

@@ -4,7 +4,7 @@ use intake_domain::{Field, OrganisationId, PatientId, StoredPatient};
 use time::macros::datetime;
 
 use super::noise::book_again;
-use super::people::{Values, birthday, first_name, move_house, person};
+use super::people::{TWINS as ALIKE, Values, birthday, first_name, move_house, person};
 use super::random::Random;
 
 const PATIENTS: usize = 20_000;
@@ -28,8 +28,8 @@ impl Register {
     pub(super) fn new(seed: u64) -> Self {
         let (patients, random) = (Vec::with_capacity(PATIENTS), Random::new(seed));
         let mut register = Self { patients, doubles: Vec::new(), twins: Vec::new(), families: Vec::new(), random };
-        for _ in 0..TWINS {
-            register.add_twins();
+        for number in 0..TWINS {
+            register.add_twins(ALIKE.get(number));
         }
         for _ in 0..FAMILIES {
             register.add_family();
@@ -54,10 +54,13 @@ impl Register {
     }
 
     /// A parent's telephone stands in both records of most twins.
-    fn add_twins(&mut self) {
+    fn add_twins(&mut self, names: Option<&[&str; 2]>) {
         let mut one = person(&mut self.random);
         move_house(&mut self.random, &mut one);
         let mut other = one.clone();
+        if let Some(names) = names {
+            [one[Field::FirstName], other[Field::FirstName]] = names.map(|name| Some(name.to_owned()));
+        }
         while other[Field::FirstName] == one[Field::FirstName] {
             other[Field::FirstName] = Some(first_name(&mut self.random));
         }

@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
 use intake_edge as edge;
@@ -16,6 +17,7 @@ use ureq::{Agent, Body};
 
 use crate::commands::deliver::capabilities::{assert_found_none, missing};
 use crate::commands::deliver::event::{Event, Form};
+use crate::commands::deliver::lock::lock;
 use crate::commands::deliver::secrets::SecretFiles;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -45,7 +47,10 @@ pub(crate) struct Target {
     form: Form,
     secrets: SecretFiles,
     agent: Agent,
-    timeout: Duration,
+    /// Time for which it may go on with a request that failed here, and so undo a later one.
+    late_for: Duration,
+    /// Time at which a request failed. Requests of an earlier run did when this one began.
+    failed_at: Mutex<Instant>,
 }
 
 /// Answer of a target, apart from its content.
@@ -127,23 +132,32 @@ impl Target {
             .user_agent(concat!("intake/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Ok(Self { address, form, secrets, agent, timeout })
+        let late_for = match form {
+            Form::Fhir => LATE_MIN.max(2 * timeout),
+            Form::Message | Form::ThinMessage | Form::File => Duration::ZERO,
+        };
+        Ok(Self { address, form, secrets, agent, late_for, failed_at: Mutex::new(Instant::now()) })
     }
 
     pub(crate) fn form(&self) -> Form {
         self.form
     }
 
-    /// Time for which the target may still carry out a request that failed here, and so undo a later one.
-    pub(crate) fn late_for(&self) -> Duration {
-        match self.address {
-            Address::Fhir(_) => LATE_MIN.max(2 * self.timeout),
-            Address::Webhook(_) | Address::Folder(_) => Duration::ZERO,
-        }
+    /// Returns until when a request that failed here may still be carried out.
+    pub(crate) fn late_until(&self) -> Option<Instant> {
+        Some(*lock(&self.failed_at) + self.late_for).filter(|until| Instant::now() < *until)
     }
 
     /// Returns when the target has the event.
     pub(crate) fn take(&self, event: &Event) -> Result<(), Fault> {
+        let taken = self.try_to_give(event);
+        if let Err(Fault::Later(..)) = taken {
+            *lock(&self.failed_at) = Instant::now();
+        }
+        taken
+    }
+
+    fn try_to_give(&self, event: &Event) -> Result<(), Fault> {
         match &self.address {
             Address::Webhook(url) => self.post(url, event).and_then(|answer| judged(&answer, false)),
             Address::Fhir(base) => {

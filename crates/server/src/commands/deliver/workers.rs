@@ -47,8 +47,6 @@ pub(crate) struct Shared {
     register: Register,
     queue: Queue,
     window: Mutex<Window>,
-    /// Until then, the target may carry out a request that failed here, or that an earlier run has sent.
-    late_until: Mutex<Instant>,
     /// Failures since the target took something.
     failures: AtomicU32,
     delivered: AtomicU64,
@@ -78,7 +76,6 @@ impl Workers {
         stop: Stop,
         pauses: [Duration; 2],
     ) -> anyhow::Result<Self> {
-        let late_until = Mutex::new(Instant::now() + target.late_for());
         let shared = Arc::new(Shared {
             target,
             folder,
@@ -87,7 +84,6 @@ impl Workers {
             register,
             queue: Queue::new(count.into()),
             window: Mutex::default(),
-            late_until,
             failures: AtomicU32::new(0),
             delivered: AtomicU64::new(before.delivered),
             erased: AtomicU64::new(before.erased),
@@ -256,10 +252,9 @@ impl Shared {
         if self.failures.swap(0, Ordering::Relaxed) >= AWAY_MIN {
             self.queue.end_quiet();
         }
-        let late_until = *lock(&self.late_until);
-        if task.event.is_erased && !task.is_repeat && Instant::now() < late_until {
+        if let (true, false, Some(due)) = (task.event.is_erased, task.is_repeat, self.target.late_until()) {
             task.is_repeat = true;
-            return Outcome::Failed("taken, but an earlier request may still be carried out".to_owned(), late_until);
+            return Outcome::Failed("taken, but an earlier request may still be carried out".to_owned(), due);
         }
         let count = if task.event.is_erased { &self.erased } else { &self.delivered };
         count.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +264,6 @@ impl Shared {
     /// Decides on an event that failed by what the target made of others.
     fn later(&self, task: &mut Task, why: String, asked_pause: Option<Duration>) -> anyhow::Result<Outcome> {
         let taken = self.taken();
-        *lock(&self.late_until) = Instant::now() + self.target.late_for();
         task.failures += 1;
         if taken > task.taken_before {
             task.own_failures += 1;
