@@ -2,7 +2,7 @@
 //! no restore, a promotion. A service in production starts on a restored database only when an operator has said so.
 
 use std::fs::{self, File};
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -323,19 +323,29 @@ fn a_copy_of_the_audit_log_grows_by_what_is_new_and_old_ones_are_compressed_and_
     assert_eq!(all.len() as i64, app.database.count("audit_entries"));
     assert_eq!(all.last().unwrap()["action"], "key_revoked");
 
-    let name = |month: &str| copies.path().join(format!("audit-{month}-01T000000Z.jsonl"));
-    let old = name("2020-03");
-    fs::rename(first, &old).unwrap();
+    // Files of before they were numbered.
+    let name = |number: &str, month: &str| copies.path().join(format!("audit-{number}{month}-01T000000Z.jsonl"));
+    let old = name("000000-", "2020-03");
+    fs::rename(first, name("", "2020-03")).unwrap();
     for month in ["2020-01", "2020-02"] {
-        fs::write(name(month), "").unwrap();
+        fs::write(name("", month), "").unwrap();
     }
     app.clinic.revoke(app.clinic.key().0);
     let [second, third, newest] = &copy()[..] else { panic!("{copies:?}") };
     let compressed = |path: &Path| PathBuf::from(format!("{}.gz", path.display()));
-    assert_eq!((second, third), (&compressed(&name("2020-02")), &compressed(&old)));
+    assert_eq!((second, third), (&compressed(&name("000000-", "2020-02")), &compressed(&old)));
     assert_eq!(entries(newest).len(), 2, "a key that was made and revoked");
     let kept = run(Command::new("zcat").arg("--force").args([third, newest]));
     assert_eq!(kept.lines().count() as i64, app.database.count("audit_entries"));
+
+    let date = path.path().join("date");
+    fs::write(&date, "#!/bin/sh\necho 2019-12-31T000000Z\n").unwrap();
+    fs::set_permissions(&date, fs::Permissions::from_mode(0o755)).unwrap();
+    for revoked in 1..=4 {
+        app.clinic.revoke(app.clinic.key().0);
+        let newest = copy().pop().unwrap();
+        assert_eq!(entries(&newest).len(), 2 * revoked, "a clock that was set back deletes nothing that is new");
+    }
 }
 
 #[test]
