@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// Leave out a title before a first name, such as Mr or Dr; the report names each row
     #[arg(long)]
     pub(crate) drop_titles: bool,
+    /// Read names without a comma as first and last name, where others of their column are "Last, First"
+    #[arg(long)]
+    pub(crate) first_name_first: bool,
     /// Text that means no value, exactly as written in the file, such as N/A
     #[arg(long, value_name = "WORD")]
     pub(crate) empty: Vec<String>,

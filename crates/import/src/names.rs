@@ -64,7 +64,8 @@ pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], Str
         None => (None, whole.as_str()),
     };
     if before.is_none() && splitting.is_comma_required {
-        return Err("the names have no comma, and the column has \"Last, First\": write this one so too".to_owned());
+        let why = "the names have no comma, and the column has \"Last, First\"";
+        return Err(format!("{why}: write this one so too, or say --first-name-first"));
     }
     let untitled = |text| without_title(text).filter(|_| splitting.are_titles_dropped).unwrap_or(text);
     let plain = untitled(titled);

@@ -30,6 +30,8 @@ pub(crate) struct Proposal {
     dates: Vec<String>,
     /// The form of most dates, the options with it alone, and how many rows these would bring in.
     alone: Option<(DateForm, Arguments, u64)>,
+    /// Number of rows that would arrive if each name without a comma began with the first name.
+    first_name_first: Option<u64>,
     trial: Trial,
 }
 
@@ -76,6 +78,11 @@ impl Proposal {
                 _ => {}
             }
         }
+        if best.arguments.map.iter().any(|mapping| mapping.held == Held::Names) {
+            let other = Arguments { map: best.arguments.map.clone(), first_name_first: true, ..arguments };
+            best.first_name_first =
+                Some(Self::with_columns(&other)?.trial.valid).filter(|valid| *valid > best.trial.valid);
+        }
         Ok(best)
     }
 
@@ -95,11 +102,13 @@ impl Proposal {
             drop_invalid: Field::ALL.iter().copied().filter(is_droppable).collect(),
             ..proposed.clone()
         };
-        let used = Trial::run(&all)?.used;
+        let Trial { used, valid, .. } = Trial::run(&all)?;
         let is_used = |wanted: &[How]| used.iter().any(|(_, how)| wanted.contains(how));
         proposed.trim |= is_used(&[How::Trimmed, How::Blanked]);
         proposed.one_line |= is_used(&[How::Joined]);
-        proposed.plain_quotes |= is_used(&[How::Unquoted]);
+        // In a column of both names, quotes keep a name from being split.
+        proposed.plain_quotes |= is_used(&[How::Unquoted])
+            || Trial::run(&Arguments { plain_quotes: arguments.plain_quotes, ..all.clone() })?.valid < valid;
         proposed.drop_titles |= is_used(&[How::TitleDropped]);
         proposed.australian_phones |= is_used(&[How::PhoneRewritten]);
         proposed.australian_places |= is_used(&[How::PlaceRewritten]);
@@ -111,7 +120,8 @@ impl Proposal {
             .filter(|field| arguments.drop_invalid.contains(field) || dropped(field))
             .collect();
         let alone = forms.majority().map(|majority| alone(majority, &proposed)).transpose()?;
-        Ok(Self { trial: Trial::run(&proposed)?, dates: forms.notes(serial), alone, arguments: proposed })
+        let (trial, dates) = (Trial::run(&proposed)?, forms.notes(serial));
+        Ok(Self { trial, dates, alone, first_name_first: None, arguments: proposed })
     }
 
     /// Prints the options as the last line of standard output, and the rest on standard error.
@@ -156,6 +166,10 @@ impl Proposal {
                 "if {form} is meant in every row, {rows} would arrive, instead of {valid}:\n{command} {options}"
             )?;
         }
+        if let Some(rows) = self.first_name_first {
+            let named = "if each name without a comma begins with the first name";
+            writeln!(text, "{named}, {rows} would arrive, instead of {valid}: propose again with --first-name-first")?;
+        }
         writeln!(text, "the command that checks each row with the proposed options, and then the options alone:")?;
         let told = write!(stderr(), "{text}");
         let options = self.arguments.options();
@@ -188,6 +202,7 @@ impl Arguments {
             (self.one_line, "--one-line"),
             (self.plain_quotes, "--plain-quotes"),
             (self.drop_titles, "--drop-titles"),
+            (self.first_name_first, "--first-name-first"),
             (self.australian_phones, "--australian-phones"),
             (self.australian_places, "--australian-places"),
         ];

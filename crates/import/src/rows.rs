@@ -64,7 +64,8 @@ impl Rows {
             let mut columns = Columns::read(&header, arguments)?;
             if let Some(names) = columns.names() {
                 let is_named = header.get(names).is_some_and(|name| name.contains(','));
-                columns.splitting.is_comma_required = is_named || Table::open(arguments)?.0.has_comma(names)?;
+                columns.splitting.is_comma_required =
+                    is_named || !arguments.first_name_first && Table::open(arguments)?.0.has_comma(names)?;
             }
             let size = if let Table::Sheet(sheet) = &table { sheet.size } else { size };
             if let Table::Sheet(Sheet { serial: Some(own), .. }) = &table {

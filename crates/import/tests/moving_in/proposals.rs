@@ -141,3 +141,35 @@ fn the_header_is_found_below_titles_and_not_among_the_patients() {
     let (options, _) = import.propose_with("two.csv", &["--header-row", "5"]);
     assert_eq!(options[..4], ["--delimiter", ";", "--header-row", "5"]);
 }
+
+#[test]
+fn names_without_a_comma_beside_others_are_read_where_their_order_is_said() {
+    let import = Import::start();
+    import.write(
+        "patients.csv",
+        format!(
+            "Client name,phoneNumber,dateOfBirth\nAda Lovelace,{REST}\n\"HOPPER, Grace\",{REST}\n\
+             \"\"\"Alan Turing\"\"\",{REST}\nMary Jane Ward,{REST}\n"
+        ),
+    );
+    let map = ["--map", "Client name=firstName+lastName"];
+    let (options, said) = import.propose("patients.csv");
+    assert_eq!(options, map);
+    assert!(said.starts_with("4 rows: 1 would arrive, 3 stay refused; nothing was sent\n"), "{said}");
+    let advice = "if each name without a comma begins with the first name, 3 would arrive, instead of 1: propose again \
+                  with --first-name-first\n";
+    assert!(said.contains(advice), "{said}");
+    let (options, said) = import.propose_with("patients.csv", &["--first-name-first"]);
+    assert_eq!(options, [&["--plain-quotes", "--first-name-first"], &map[..]].concat());
+    assert!(said.starts_with("4 rows: 3 would arrive, 1 stay refused; nothing was sent\n"), "{said}");
+    assert!(!said.contains("propose again"), "{said}");
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let (_, errors) = import.fail("patients.csv", &options);
+    assert!(errors.starts_with("row 5: the names are neither two words nor \"Last, First\"\n"), "{errors}");
+    assert_eq!(import.texts("first_name"), ["Ada", "Alan", "Grace"]);
+    assert_eq!(import.texts("last_name"), ["HOPPER", "Lovelace", "Turing"]);
+
+    import.write("headed.csv", format!("\"Surname, Given\",phoneNumber,dateOfBirth\nNguyen Anh,{REST}\n"));
+    let headed = ["--first-name-first", "--map", "Surname, Given=firstName+lastName"];
+    assert!(import.fail("headed.csv", &headed).1.contains("row 2: the names have no comma"), "the header decides");
+}
