@@ -26,7 +26,7 @@ impl UnfinishedFile {
         if file.try_lock().is_err() {
             bail!("{option}: another run is writing {}", unfinished.display());
         }
-        file.set_len(0)?;
+        file.set_len(0).with_context(|| format!("{option}: {}", unfinished.display()))?;
         Ok(Self { option, path, unfinished, writer: BufWriter::new(file) })
     }
 

@@ -16,7 +16,9 @@ const SCRIPT: &str = include_str!("../../../packaging/drill");
 /// Returns the drill's report.
 pub(super) fn run(backup: &Path, configuration: &Configuration) -> anyhow::Result<String> {
     let about = || backup.display().to_string();
-    let origin: Value = serde_json::from_str(&fs::read_to_string(backup.join(ORIGIN)).with_context(about)?)?;
+    let origin = backup.join(ORIGIN);
+    let name = || origin.display().to_string();
+    let origin: Value = serde_json::from_str(&fs::read_to_string(&origin).with_context(name)?).with_context(name)?;
     let text = |name: &str| origin.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let data = backup.join("data");
     let mut drill = Command::new("bash");
@@ -30,7 +32,7 @@ pub(super) fn run(backup: &Path, configuration: &Configuration) -> anyhow::Resul
         drill.env("INTAKE_POSTGRES_BIN", programs);
     }
     // The drill runs this program.
-    let program = env::current_exe()?;
+    let program = env::current_exe().context("the path of this program cannot be read")?;
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = program.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&path));
     let output = drill.env("PATH", env::join_paths(folders)?).output().context("bash cannot be run")?;

@@ -1,7 +1,7 @@
 //! The folder of the backups: one backup at a time is made in it, under a name that says that it is unfinished.
 
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -115,14 +115,13 @@ impl Folder {
     }
 
     fn named(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
+        let entries = fs::read_dir(&self.path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.with_context(|| self.path.display().to_string())?;
+        let is_backup = |entry: &&DirEntry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(START) && is_wanted(&name) {
-                found.push(entry.path());
-            }
-        }
+            name.starts_with(START) && is_wanted(&name)
+        };
+        let mut found: Vec<_> = entries.iter().filter(is_backup).map(DirEntry::path).collect();
         found.sort_by_key(|backup| number(backup));
         Ok(found)
     }

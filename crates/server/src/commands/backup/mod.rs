@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &BackupArguments, configuration: &Configuration) ->
     let unfinished = folder.begin_backup()?;
     let embedded = backend.embedded.as_ref();
     if let (Some(embedded), true) = (embedded, folder.is_new) {
-        embedded.give(folder.path())?;
+        embedded.give(folder.path()).with_context(|| folder.path().display().to_string())?;
     }
     let source = BaseBackupSource::read(&backend.owner).map_err(explain(backend.owner_setting))?;
     if source.archive_mode != "off" {
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &BackupArguments, configuration: &Configuration) ->
     // After the data, so that nothing is in the data of which the record does not tell.
     write_record(&backend, &unfinished.join(restore::RECORD))?;
     match embedded {
-        Some(embedded) => embedded.give(&unfinished)?,
+        Some(embedded) => embedded.give(&unfinished).with_context(|| unfinished.display().to_string())?,
         None => folder.give(&unfinished)?,
     }
     let backup = folder.finish_backup(&unfinished)?;

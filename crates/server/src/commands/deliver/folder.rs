@@ -1,7 +1,7 @@
 //! The folder in which a delivery keeps its token, its state and the events that the target refused.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -148,7 +148,8 @@ impl Folder {
     pub(crate) fn retry(&self) -> anyhow::Result<usize> {
         let names = names(&self.part(REFUSED))?;
         for name in &names {
-            fs::rename(self.part(REFUSED).join(name), self.part(AGAIN).join(name))?;
+            let again = self.part(AGAIN).join(name);
+            fs::rename(self.part(REFUSED).join(name), &again).with_context(|| again.display().to_string())?;
         }
         sync(&self.part(AGAIN))?;
         Ok(names.len())
@@ -158,8 +159,11 @@ impl Folder {
     pub(crate) fn again(&self, is_wanted: impl Fn(PatientId) -> bool) -> anyhow::Result<Vec<Event>> {
         let id = |name: &str| name.split('.').next().and_then(|id| id.parse().ok());
         let names = names(&self.part(AGAIN))?.into_iter().filter(|name| id(name).is_some_and(&is_wanted));
-        let letters = names.filter_map(|name| read::<Letter>(&self.part(AGAIN).join(name)).transpose());
-        letters.take(AGAIN_MAX).map(|letter| letter?.event()).collect()
+        let event = |path: PathBuf| {
+            let letter = read::<Letter>(&path).transpose()?;
+            Some(letter.and_then(|letter| letter.event().with_context(|| path.display().to_string())))
+        };
+        names.filter_map(|name| event(self.part(AGAIN).join(name))).take(AGAIN_MAX).collect()
     }
 
     /// Forgets an event that failed before.
@@ -185,8 +189,9 @@ impl Folder {
 
 /// Names of the files that are complete, in the order of their ids.
 fn names(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let entries = entries.with_context(|| folder.display().to_string())?;
+    let mut names: Vec<String> = entries.iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.retain(|name| name.ends_with(".json"));
     names.sort_unstable();
     Ok(names)

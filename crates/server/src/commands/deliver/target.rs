@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use intake_edge as edge;
 use intake_infra::client_tls;
 use ureq::http::request::Builder;
@@ -170,7 +170,7 @@ impl Target {
                 let answer = self.send(request, &event.body)?;
                 judged(&answer, event.is_erased)
             }
-            Address::Folder(folder) => keep(folder, event).map_err(|error| later(error.to_string())),
+            Address::Folder(folder) => keep(folder, event).map_err(|error| later(format!("{error:#}"))),
         }
     }
 
@@ -267,21 +267,26 @@ fn judged(answer: &Answer, may_be_absent: bool) -> Result<(), Fault> {
 }
 
 /// Keeps a patient in a file of their own, or removes it. It is on disk when this returns.
-fn keep(folder: &Path, event: &Event) -> io::Result<()> {
+fn keep(folder: &Path, event: &Event) -> anyhow::Result<()> {
     let path = folder.join(format!("{}.json", event.id));
     let unfinished = folder.join(format!(".{}.unfinished", event.id));
     if event.is_erased {
-        for path in [unfinished, path] {
+        for path in [&unfinished, &path] {
             match fs::remove_file(path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| path.display().to_string());
+                }
                 _ => {}
             }
         }
     } else {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&unfinished)?;
-        file.write_all(event.body.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(unfinished, path)?;
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(&unfinished);
+        let written = opened.and_then(|mut file| {
+            file.write_all(event.body.as_bytes())?;
+            file.sync_all()
+        });
+        written.with_context(|| unfinished.display().to_string())?;
+        fs::rename(&unfinished, &path).with_context(|| path.display().to_string())?;
     }
-    File::open(folder)?.sync_all()
+    File::open(folder).and_then(|folder| folder.sync_all()).with_context(|| folder.display().to_string())
 }

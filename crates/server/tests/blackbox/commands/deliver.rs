@@ -366,6 +366,39 @@ fn events_that_wait_are_shown_and_sent_again_without_a_database() {
 }
 
 #[test]
+fn a_file_that_cannot_be_used_is_named_with_its_cause() {
+    let app = TestApp::start();
+    let inbox = tempfile::tempdir().unwrap();
+    let target = inbox.path().join("inbox");
+    fs::create_dir(&target).unwrap();
+    let delivery = Delivery::new(&app, target.to_str().unwrap());
+    let running = delivery.start(&[]);
+    wait_for("the delivery", || delivery.status().1["upToDateAt"].is_string());
+    fs::remove_dir_all(&target).unwrap();
+    let id = id_of(&app, &patient());
+    wait_for("a fault", || delivery.status().1["fault"].is_string());
+    let fault = delivery.status().1["fault"].as_str().unwrap().to_owned();
+    let file = format!("inbox/.{id}.unfinished: No such file or directory");
+    assert!(fault.contains(&file), "{fault}");
+    fs::create_dir(&target).unwrap();
+    wait_for("the file", || target.join(format!("{id}.json")).is_file());
+    running.stop();
+
+    let state = PathBuf::from(delivery.state());
+    let letter = |part: &str, text: &str| fs::write(state.join(part).join(format!("{id}.json")), text).unwrap();
+    let said = |mut child: Running| std::io::read_to_string(child.0.stderr.take().unwrap()).unwrap();
+    letter("again", r#"{"id":"nobody","isErased":false,"reason":"","at":""}"#);
+    let ended = said(delivery.start(&[]));
+    assert!(ended.contains(&format!("again/{id}.json: ")), "{ended}");
+    letter("refused", "{}");
+    fs::remove_dir_all(state.join("again")).unwrap();
+    fs::write(state.join("again"), "").unwrap();
+    let retried = delivery.run(&["retry"]);
+    let retried = String::from_utf8_lossy(&retried.stderr);
+    assert!(retried.contains(&format!("again/{id}.json: Not a directory")), "{retried}");
+}
+
+#[test]
 fn a_target_that_hangs_lies_floods_or_leads_away_is_waited_for() {
     let app = TestApp::start();
     let elsewhere = Target::start(|_| Answer::Status(200));

@@ -295,6 +295,18 @@ fn backups_are_refused_where_others_can_read_them_and_an_archive_is_pointed_out(
         ["backup", empty.to_str().unwrap(), "--check"].iter().fold(production(&urls), |all, one| all.argument(one)),
     );
     assert!(refusal.contains("no complete backup"), "{refusal}");
+    let broken = open.path().join("broken");
+    let origin = broken.join("intake-2026-11-28T000000.000Z/backup.json");
+    let about_broken = || {
+        let check = ["backup", broken.to_str().unwrap(), "--check"];
+        complaint(check.iter().fold(production(&urls), |all, one| all.argument(one)))
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(origin.parent().unwrap()).unwrap();
+    let refusal = about_broken();
+    assert!(refusal.contains("backup.json: No such file or directory"), "{refusal}");
+    fs::write(&origin, "{").unwrap();
+    let refusal = about_broken();
+    assert!(refusal.contains("backup.json: EOF while parsing"), "{refusal}");
     administer(&postgres.server, "CREATE ROLE powerless LOGIN");
     let powerless = postgres.server.url("powerless", "intake");
     let builder = production(&intake_infra::Prepared { service: urls.service.clone(), owner: powerless });

@@ -20,6 +20,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::complaint;
+use crate::database::full_disk::SmallDisk;
 use crate::database::replication::{administer, restart, server};
 use crate::fixtures::{TestApp, in_production, program};
 
@@ -346,6 +347,31 @@ fn a_copy_of_the_audit_log_grows_by_what_is_new_and_old_ones_are_compressed_and_
         let newest = copy().pop().unwrap();
         assert_eq!(entries(&newest).len(), 2 * revoked, "a clock that was set back deletes nothing that is new");
     }
+}
+
+#[test]
+fn a_copy_of_the_audit_log_that_fails_names_its_folder_and_the_cause() {
+    let app = TestApp::start();
+    let path = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(path.path(), "64k") else { return };
+    let copy = || {
+        let mut script = Command::new(packaged("audit-copy"));
+        with_program(&mut script, &path).arg(disk.tables()).env("INTAKE_DURABILITY", "none");
+        script.env("DATABASE_URL", app.database.service.expose()).output().unwrap()
+    };
+    assert!(copy().status.success());
+    disk.fill();
+    (0..20).for_each(|_| app.clinic.revoke(app.clinic.key().0));
+    let output = copy();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let folder = format!("audit-copy: {}: the audit log was not copied", disk.tables().display());
+    assert!(!output.status.success() && said.contains("No space left on device") && said.contains(&folder), "{said}");
+    disk.empty();
+    assert!(copy().status.success());
+    let [file] = &copies_in(&disk.tables())[..] else { panic!("one file") };
+    let lines =
+        fs::read_to_string(file).unwrap().lines().map(serde_json::from_str::<Value>).filter(Result::is_ok).count();
+    assert!(lines as i64 >= app.database.count("audit_entries"), "{lines}");
 }
 
 #[test]
