@@ -8,7 +8,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
+use intake_domain::timestamp;
 use intake_infra::is_vital_thread;
+use time::OffsetDateTime;
 use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::filter::Targets;
@@ -36,9 +38,7 @@ static GUARD: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 
 /// Starts the log.
 pub(crate) fn start(filter: Targets) {
-    let (lines, guard, missing) = log_output::start(stderr(), |lines| {
-        tracing::warn!(lines, "lines of the log were dropped, because they could not be written in time");
-    });
+    let (lines, guard, missing) = log_output::start(stderr(), note_missing);
     let _ = MISSING.set(missing);
     *GUARD.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
     let filter = filter.with_target(END, LevelFilter::ERROR);
@@ -51,6 +51,15 @@ pub(crate) fn start(filter: Targets) {
         registry.with(fmt::layer().with_writer(lines).json().flatten_event(true)).init();
     }
     std::panic::set_hook(Box::new(note_panic));
+}
+
+fn note_missing(lines: u64, since: OffsetDateTime) {
+    tracing::warn!(
+        lines,
+        since = timestamp(since),
+        "lines of the log were dropped, because nothing read standard error in time: restart the program that reads it, \
+         make room on its disk, or log less (INTAKE_LOG)"
+    );
 }
 
 /// Logs every request and what helps to find a fault, from now on.
@@ -131,18 +140,31 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_panic_is_logged_without_what_it_says() {
+    fn logged_by(work: impl FnOnce()) -> String {
         let log = Log::default();
         let writer = log.clone();
         let subscriber = fmt().json().with_writer(move || writer.clone()).finish();
-        tracing::subscriber::with_default(subscriber, || {
+        tracing::subscriber::with_default(subscriber, work);
+        String::from_utf8(log.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn lines_that_were_dropped_are_reported_with_their_number_the_time_and_the_cure() {
+        let text = logged_by(|| note_missing(7, OffsetDateTime::UNIX_EPOCH));
+        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let fields = &line["fields"];
+        assert_eq!((&fields["lines"], &fields["since"]), (&7.into(), &"1970-01-01T00:00:00.000Z".into()), "{text}");
+        assert!(fields["message"].as_str().unwrap().contains("restart the program that reads it"), "{text}");
+    }
+
+    #[test]
+    fn a_panic_is_logged_without_what_it_says() {
+        let text = logged_by(|| {
             std::panic::set_hook(Box::new(note_panic));
             let panicked = std::panic::catch_unwind(|| panic!("Canary-Bird cannot be stored"));
             drop(std::panic::take_hook());
             assert!(panicked.is_err());
         });
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains("a part of the program failed") && text.contains("telemetry.rs"), "{text}");
         assert!(!text.contains("Canary"), "{text}");
     }
