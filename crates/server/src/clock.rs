@@ -15,7 +15,7 @@ static SKEW: AtomicI64 = AtomicI64::new(0);
 /// Difference that was last logged; zero: the clocks agree.
 static REPORTED: AtomicI64 = AtomicI64::new(0);
 
-/// Takes note of the database's time, which a new connection has just reported.
+/// Takes note of the database's time, which was just read.
 pub(crate) fn compare(database: OffsetDateTime) {
     let skew = edge::machine_time() - database;
     let is_wrong = skew.abs() > SKEW_MAX;

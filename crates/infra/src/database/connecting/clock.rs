@@ -1,5 +1,5 @@
-//! Reports the database's time whenever a connection is made: what the database decides by time it decides by its own
-//! clock, and the clock of the service should agree.
+//! Reports the database's time whenever a connection is made or readiness is checked: what the database decides by
+//! time it decides by its own clock, and the clock of the service should agree.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub fn listen(listener: fn(OffsetDateTime)) {
     let _ = LISTENER.set(listener);
 }
 
-/// Reads the database's time over a new connection.
+/// Reads the database's time.
 pub(crate) fn look(connection: &mut PgConnection) -> QueryResult<()> {
     let Some(listener) = LISTENER.get() else { return Ok(()) };
     let asked = Instant::now();

@@ -6,6 +6,7 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{Environment, StoreError};
 
+use crate::database::connecting::clock;
 use crate::database::connecting::pool::Database;
 use crate::database::schema::environment::stamp;
 use crate::database::schema::grants::missing;
@@ -59,6 +60,8 @@ fn unready(error: StoreError) -> Unready {
 
 /// The inner result is the answer, the outer one says whether there is one.
 fn check(connection: &mut PgConnection, environment: Environment) -> QueryResult<Result<(), Unready>> {
+    // A clock can go wrong while the connections last.
+    clock::look(connection)?;
     if diesel::sql_query(ONLY_READS).execute(connection)? > 0 {
         return Ok(Err(Unready::ReadOnly));
     }

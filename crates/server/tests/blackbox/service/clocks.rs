@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use diesel::connection::SimpleConnection;
 use intake_infra::embedded::Packages;
@@ -138,4 +139,26 @@ fn a_corrected_clock_is_logged_and_counts_again() {
     assert!(skew(&skewed).abs() < 2.0, "{}", skew(&skewed));
     let stamped = format!("patients WHERE created_at NOT BETWEEN now() - {NEARLY} AND now() + interval '1 second'");
     assert_eq!(app.database.count(&stamped), 0);
+}
+
+#[test]
+fn a_clock_that_goes_wrong_while_its_connections_last_is_noticed_within_seconds() {
+    let Some(clock) = Clock::set_to("+0") else { return };
+    let app = TestApp::start();
+    let skewed = clock.start(&app.database);
+    skewed.wait_until_ready();
+    for _ in 0..5 {
+        assert_eq!(skewed.create(app.key(), &patient()).status, 201);
+        assert!(skew(&skewed).abs() < 2.0);
+        std::thread::sleep(Duration::from_millis(400));
+    }
+    clock.set("+1h");
+    let since = Instant::now();
+    wait_for("the warning", || (skew(&skewed) - 3_600.0).abs() < 60.0 && skewed.output().contains(WARNING));
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    assert_eq!(skewed.create(app.key(), &patient()).status, 201);
+    let ahead = "patients WHERE created_at > now() + interval '1 second'";
+    assert_eq!(app.database.count(ahead), 0);
+    clock.set("+0");
+    wait_for("the end of it", || skew(&skewed).abs() < 2.0 && skewed.output().contains(CORRECTED));
 }
