@@ -1,11 +1,11 @@
 //! One mock for each of the dashboard's wide ports.
 
 use intake_domain::{
-    Account, AccountStore, AdministerError, AllowedNetworks, AllowedNetworksStore, AuditContext, AuditEntryId,
+    Account, AccountStore, AdministerError, AllowedNetworks, AuditContext, AuditEntryId,
     ChangeEmailError, ChangeNameError, ConfirmEmailError, Credentials, EmailAddress, EmailChangeStore, Guest,
     Invitation, InvitationStore, InviteError, IssuePasswordResetError, JoinOutcome, KeyAge, KeyAgeStore, KeyContact,
-    KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPauseStore, KeyPlace, KeyRecord, KeyRevocationStore,
-    KeySearch, KeyStop, KeyStopStore, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord,
+    KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPlace, KeyRecord,  KeyStateStore,
+    KeySearch, KeyStop, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord,
     MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation,
     OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetStore, PauseOutcome, ProviderAccount,
     RequestEmailError, ResetPasswordError, ResumeOutcome, RevokeOutcome, Role, SecondFactorError, SecondFactorStore,
@@ -58,7 +58,7 @@ mock! {
     }
 
     #[async_trait::async_trait]
-    impl KeyPauseStore for Keys {
+    impl KeyStateStore for Keys {
         async fn pause(
             &self,
             key: KeyId,
@@ -71,10 +71,6 @@ mock! {
             within: Option<OrganisationId>,
             audit: &AuditContext,
         ) -> Result<ResumeOutcome, ManageKeysError>;
-    }
-
-    #[async_trait::async_trait]
-    impl KeyStopStore for Keys {
         async fn stop_all(
             &self,
             organisation: OrganisationId,
@@ -87,20 +83,12 @@ mock! {
             audit: &AuditContext,
         ) -> Result<Vec<StoppedKey>, ManageKeysError>;
         async fn stops(&self, organisation: OrganisationId) -> Result<Vec<KeyStop>, StoreError>;
-    }
-
-    #[async_trait::async_trait]
-    impl KeyRevocationStore for Keys {
         async fn revoke(
             &self,
             key: KeyId,
             within: Option<OrganisationId>,
             audit: &AuditContext,
         ) -> Result<RevokeOutcome, ManageKeysError>;
-    }
-
-    #[async_trait::async_trait]
-    impl AllowedNetworksStore for Keys {
         async fn set_allowed_networks(
             &self,
             key: KeyId,

@@ -8,11 +8,10 @@ use std::time::Duration;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    Actor, AllowedNetworks, AllowedNetworksStore, AnswerCode, AuditContext, AuditEntryId, Caller, CheckedFor,
-    Environment, Field, IdempotencyKey, KeyActivity, KeyCheck, KeyContact, KeyFormat, KeyId, KeyList, KeyRefusal,
-    KeyRequest, KeyRevocationStore, KeySecret, Name, Organisation, OrganisationId, PatientDraft, PatientId,
-    PatientRegister, Refusal, RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError,
-    create_key,
+    Actor, AllowedNetworks, AnswerCode, AuditContext, AuditEntryId, Caller, CheckedFor, Environment, Field,
+    IdempotencyKey, KeyActivity, KeyCheck, KeyContact, KeyFormat, KeyId, KeyList, KeyRefusal, KeyRequest, KeySecret,
+    KeyStateStore, Name, Organisation, OrganisationId, PatientDraft, PatientId, PatientRegister, Refusal,
+    RefusalReason, Registered, Registration, RequestDigest, SafeRetry, StoreError, create_key,
 };
 use intake_infra::{
     Database, DatabaseUrl, KeyDirectory, KeyUseWriter, KeyUses, PostgresKeyActivity, PostgresKeyStore,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use intake_domain::{
-    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyContact, KeyFormat, KeyId, KeyRequest,
-    KeyRevocationStore, KeySecret, KeyStore, Name, Organisation, OrganisationId, Replacement, create_key,
+    Actor, AllowedNetworks, ApiKey, AuditContext, Environment, KeyContact, KeyFormat, KeyId, KeyRequest, KeySecret,
+    KeyStateStore, KeyStore, Name, Organisation, OrganisationId, Replacement, create_key,
 };
 use intake_infra::{Database, DatabaseUrl, PostgresKeyStore, PostgresOrganisations};
 use serde_json::{Value, json};

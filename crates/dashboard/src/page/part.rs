@@ -8,37 +8,16 @@ use std::sync::Arc;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
-    AccountStore, AllowedNetworksStore, EmailChangeStore, InvitationStore, KeyAgeStore, KeyDescriptionStore, KeyList,
-    KeyPauseStore, KeyRevocationStore, KeyStopStore, KeyStore, MemberStore, PasswordResetStore, SecondFactorStore,
-    ZoneStore,
+    AccountStore, EmailChangeStore, InvitationStore, KeyAgeStore, KeyDescriptionStore, KeyList, KeyStateStore,
+    KeyStore, MemberStore, PasswordResetStore, SecondFactorStore, ZoneStore,
 };
 
 use crate::page::error::PageError;
 
 /// The keys of organisations, and all that is done with them.
-pub trait Keys:
-    KeyStore
-    + KeyList
-    + KeyDescriptionStore
-    + KeyPauseStore
-    + KeyStopStore
-    + KeyRevocationStore
-    + AllowedNetworksStore
-    + 'static
-{
-}
+pub trait Keys: KeyStore + KeyList + KeyDescriptionStore + KeyStateStore + 'static {}
 
-impl<T> Keys for T where
-    T: KeyStore
-        + KeyList
-        + KeyDescriptionStore
-        + KeyPauseStore
-        + KeyStopStore
-        + KeyRevocationStore
-        + AllowedNetworksStore
-        + 'static
-{
-}
+impl<T> Keys for T where T: KeyStore + KeyList + KeyDescriptionStore + KeyStateStore + 'static {}
 
 /// The members of organisations: their invitations, their accounts, and the rules that they make for keys.
 pub trait Members:

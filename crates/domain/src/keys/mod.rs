@@ -2,7 +2,6 @@
 
 pub(crate) mod activity;
 pub(crate) mod allowed_networks;
-pub(crate) mod allowed_networks_store;
 pub(crate) mod answer;
 pub(crate) mod api_key;
 pub(crate) mod check;
@@ -19,13 +18,13 @@ pub(crate) mod refusal;
 pub(crate) mod replace;
 pub(crate) mod revoke;
 pub(crate) mod search;
+pub(crate) mod state_store;
 pub(crate) mod stop;
 pub(crate) mod store;
 pub(crate) mod unusual;
 
 pub use activity::KeyActivity;
 pub use allowed_networks::{AllowedNetworks, AllowedNetworksError};
-pub use allowed_networks_store::AllowedNetworksStore;
 pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer, REPLAYED, first_kept_day};
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPlace, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use check::{Caller, CheckedFor, KeyCheck, KeyHolder, KeyRefusal};
@@ -36,13 +35,14 @@ pub use key_age::{KeyAge, days_in_words};
 pub use manage::{IssuedKey, KeyRequest, create_key, list_keys};
 pub use manage_error::{ACTIVE_KEYS_MAX, KEYS_PER_DAY_MAX, ManageKeysError};
 pub use organisation::{Organisation, OrganisationRecord};
-pub use pause::{KeyPauseStore, PauseOutcome, ResumeOutcome};
+pub use pause::{PauseOutcome, ResumeOutcome};
 pub use record::{KeyRecord, KeyStatus, KeySuccessor, OnlyRefused};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use replace::replace_leaked_key;
-pub use revoke::{KeyRevocationStore, RevokeOutcome};
+pub use revoke::RevokeOutcome;
 pub use search::{ENDED_LATELY, EXPIRES_SOON, KEYS_PER_PAGE, KeyList, KeyOrder, KeyPage, KeyScope, KeySearch};
-pub use stop::{KeyStop, KeyStopStore, StoppedKey};
+pub use state_store::KeyStateStore;
+pub use stop::{KeyStop, StoppedKey};
 pub use store::{KeyStore, NewKey, Replacement};
 pub use unusual::{
     BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS,
@@ -51,7 +51,6 @@ pub use unusual::{
 
 #[cfg(feature = "mocks")]
 pub use {
-    activity::MockKeyActivity, allowed_networks_store::MockAllowedNetworksStore, description::MockKeyDescriptionStore,
-    expiring::MockExpiringKeyStore, pause::MockKeyPauseStore, revoke::MockKeyRevocationStore, search::MockKeyList,
-    stop::MockKeyStopStore, store::MockKeyStore, unusual::MockUnusualKeyStore,
+    activity::MockKeyActivity, description::MockKeyDescriptionStore, expiring::MockExpiringKeyStore,
+    search::MockKeyList, state_store::MockKeyStateStore, store::MockKeyStore, unusual::MockUnusualKeyStore,
 };

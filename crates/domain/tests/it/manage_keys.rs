@@ -2,7 +2,7 @@
 
 use intake_domain::{
     Actor, AuditContext, Environment, KeyContact, KeyDigest, KeyFormat, KeyId, KeyPlace, KeyRequest, KeySecret,
-    ManageKeysError, MockKeyList, MockKeyRevocationStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
+    ManageKeysError, MockKeyList, MockKeyStateStore, MockKeyStore, Name, Replacement, RevokeOutcome, create_key,
     list_keys, replace_leaked_key,
 };
 use time::macros::datetime;
@@ -114,7 +114,7 @@ fn a_leaked_key_is_revoked_once_its_replacement_is_made_and_not_without_one() {
             assert_eq!((replacement.key, replacement.ends_by), (old, NOW), "it ends in the same transaction");
             added
         });
-        let mut revoked = MockKeyRevocationStore::new();
+        let mut revoked = MockKeyStateStore::new();
         revoked.expect_revoke().times(revocations).returning(move |key, within, _| {
             assert_eq!((key, within), (old, Some(organisation())));
             Ok(RevokeOutcome::Revoked { at: NOW })

@@ -4,7 +4,7 @@ use intake_domain::KeyHolder;
 use uuid::Uuid;
 
 pub(crate) mod activity;
-mod allowed_networks_store;
+mod allowed_networks;
 mod description;
 pub(crate) mod directory;
 mod expiring;
@@ -17,6 +17,7 @@ mod only_refused;
 mod pause;
 mod revoke;
 mod search;
+mod state_store;
 pub(crate) mod status;
 mod stop;
 pub(crate) mod store;

@@ -1,47 +1,19 @@
 //! Pausing a key for a while, and resuming it.
 
-use async_trait::async_trait;
 use diesel::dsl::{AsExprOf, Eq, now};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
-use intake_domain::{
-    Action, Actor, AuditContext, KeyId, KeyPauseStore, ManageKeysError, OrganisationId, PauseOutcome, ResumeOutcome,
-};
+use intake_domain::{Action, Actor, AuditContext, ManageKeysError, PauseOutcome, ResumeOutcome};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{is_recorded, name_of, record_about_key};
-use crate::database::connecting::share::Share;
-use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::keys::status::is_open;
 use crate::organisations::note_resumed;
 use crate::schema::api_keys;
-
-#[async_trait]
-impl KeyPauseStore for PostgresKeyStore {
-    async fn pause(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<PauseOutcome, ManageKeysError> {
-        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(Share::within(within), move |connection| pause(connection, id, within, &audit)).await?
-    }
-
-    async fn resume(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<ResumeOutcome, ManageKeysError> {
-        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        self.0.run(Share::within(within), move |connection| resume(connection, id, within, &audit)).await?
-    }
-}
 
 type PauseOf<'a, At> =
     (Eq<api_keys::paused_at, At>, Eq<api_keys::paused_by, Option<&'a str>>, Eq<api_keys::stopped_in, Option<Uuid>>);

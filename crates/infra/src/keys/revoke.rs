@@ -1,10 +1,9 @@
 //! Ending a key for good.
 
-use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Nullable, Timestamptz};
-use intake_domain::{Action, AuditContext, KeyId, KeyRevocationStore, ManageKeysError, OrganisationId, RevokeOutcome};
+use intake_domain::{Action, AuditContext, RevokeOutcome};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -12,10 +11,8 @@ use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::{is_recorded, name_of, record_about_key};
 use crate::database::cluster::nodes::connect_to_all;
 use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
-use crate::database::connecting::share::Share;
 use crate::database::connecting::url::DatabaseUrl;
 use crate::database::schema::schema_error::SchemaError;
-use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::schema::api_keys;
 
@@ -35,23 +32,9 @@ pub fn revoke_all_keys(owner: &DatabaseUrl, audit: impl Fn() -> AuditContext) ->
     })?)
 }
 
-#[async_trait]
-impl KeyRevocationStore for PostgresKeyStore {
-    async fn revoke(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        audit: &AuditContext,
-    ) -> Result<RevokeOutcome, ManageKeysError> {
-        let (id, within, audit) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()), audit.clone());
-        let revoked = self.0.run(Share::within(within), move |connection| revoke(connection, id, within, &audit));
-        revoked.await?.ok_or(ManageKeysError::NoSuchKey(key))
-    }
-}
-
 /// First suspends the key, and revokes it when that is committed: so no use is allowed after the moment that is
 /// recorded. None: there is no such key.
-fn revoke(
+pub(super) fn revoke(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,

@@ -1,55 +1,21 @@
 //! Stopping all keys of an organisation together, and resuming them together.
 
-use async_trait::async_trait;
 use diesel::dsl::{count_star, min};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{
-    Action, AuditContext, AuditEntryId, AuditedKey, KeyId, KeyStop, KeyStopStore, ManageKeysError, OrganisationId,
-    StoppedKey, StoreError,
-};
+use intake_domain::{Action, AuditContext, AuditedKey, KeyId, KeyStop, ManageKeysError, StoppedKey};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::accounts::permission::may_administer;
 use crate::audit::log::{is_recorded, record, record_about_key};
-use crate::database::connecting::share::Share;
-use crate::keys::PostgresKeyStore;
 use crate::keys::pause::{paused, unpaused};
 use crate::keys::status::is_open;
 use crate::organisations::note_resumed;
 use crate::schema::{api_keys, audit_entries, organisation_states};
 
-#[async_trait]
-impl KeyStopStore for PostgresKeyStore {
-    async fn stop_all(
-        &self,
-        organisation: OrganisationId,
-        audit: &AuditContext,
-    ) -> Result<Vec<StoppedKey>, ManageKeysError> {
-        let (id, audit) = (*organisation.as_uuid(), audit.clone());
-        self.0.run(Share::Of(id), move |connection| change(connection, id, &audit, stop)).await?
-    }
-
-    async fn resume_stopped(
-        &self,
-        organisation: OrganisationId,
-        stop: AuditEntryId,
-        audit: &AuditContext,
-    ) -> Result<Vec<StoppedKey>, ManageKeysError> {
-        let (id, stop, audit) = (*organisation.as_uuid(), *stop.as_uuid(), audit.clone());
-        let resume = move |connection: &mut PgConnection, id, audit: &_| resume(connection, id, stop, audit);
-        self.0.run(Share::Of(id), move |connection| change(connection, id, &audit, resume)).await?
-    }
-
-    async fn stops(&self, organisation: OrganisationId) -> Result<Vec<KeyStop>, StoreError> {
-        let id = *organisation.as_uuid();
-        self.0.run(Share::Of(id), move |connection| stops(connection, id)).await
-    }
-}
-
 /// Runs a change of all keys for an administrator. Keys that are made at the same moment wait for its end.
-fn change(
+pub(super) fn change(
     connection: &mut PgConnection,
     organisation: Uuid,
     audit: &AuditContext,
@@ -70,7 +36,7 @@ fn change(
     })
 }
 
-fn stop(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext) -> QueryResult<()> {
+pub(super) fn stop(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext) -> QueryResult<()> {
     let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
     let accepted = of_organisation.filter(is_open()).filter(api_keys::paused_at.is_null()).order(api_keys::id);
     let keys = accepted.select(StoppedRow::as_select()).for_no_key_update().load(connection)?;
@@ -82,7 +48,12 @@ fn stop(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext)
     record_each(connection, organisation, &keys, [Action::KeyPaused, Action::KeysStopped], audit)
 }
 
-fn resume(connection: &mut PgConnection, organisation: Uuid, stop: Uuid, audit: &AuditContext) -> QueryResult<()> {
+pub(super) fn resume(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    stop: Uuid,
+    audit: &AuditContext,
+) -> QueryResult<()> {
     let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
     let stopped = of_organisation.filter(is_open()).filter(api_keys::stopped_in.eq(stop)).order(api_keys::id);
     let keys = stopped.select(StoppedRow::as_select()).for_no_key_update().load(connection)?;
@@ -123,7 +94,7 @@ fn changed(connection: &mut PgConnection, organisation: Uuid, audit: &AuditConte
     Ok(keys.into_iter().map(StoppedKey::from).collect())
 }
 
-fn stops(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Vec<KeyStop>> {
+pub(super) fn stops(connection: &mut PgConnection, organisation: Uuid) -> QueryResult<Vec<KeyStop>> {
     type Stop = (Option<Uuid>, Option<OffsetDateTime>, Option<String>, i64);
 
     let stopped = api_keys::table

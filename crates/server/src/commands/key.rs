@@ -2,9 +2,9 @@
 
 use anyhow::{Context, anyhow};
 use intake_domain::{
-    AllowedNetworks, AllowedNetworksStore, AuditContext, IssuedKey, KeyContact, KeyDescriptionStore, KeyId, KeyList,
-    KeyRecord, KeyRequest, KeyRevocationStore, KeySecret, KeyStatus, ManageKeysError, Name, OrganisationId,
-    Replacement, RevokeOutcome, create_key, list_keys, replace_leaked_key, timestamp,
+    AllowedNetworks, AuditContext, IssuedKey, KeyContact, KeyDescriptionStore, KeyId, KeyList, KeyRecord, KeyRequest,
+    KeySecret, KeyStateStore, KeyStatus, ManageKeysError, Name, OrganisationId, Replacement, RevokeOutcome, create_key,
+    list_keys, replace_leaked_key, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{Database, PostgresKeyStore, PostgresOrganisations};

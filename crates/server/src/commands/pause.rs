@@ -1,8 +1,7 @@
 //! `intake key pause` and `intake key resume`: one key, or all of an organisation together.
 
 use intake_domain::{
-    KeyPauseStore, KeyRecord, KeyStatus, KeyStopStore, ManageKeysError, OrganisationId, PauseOutcome, StoppedKey,
-    timestamp,
+    KeyRecord, KeyStateStore, KeyStatus, ManageKeysError, OrganisationId, PauseOutcome, StoppedKey, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::PostgresKeyStore;

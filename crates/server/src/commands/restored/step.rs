@@ -2,8 +2,8 @@
 
 use anyhow::{anyhow, bail};
 use intake_domain::{
-    AllowedNetworks, AllowedNetworksStore, AuditContext, EmailAddress, IdempotencyDigest, KeyDescriptionStore, KeyId,
-    KeyPauseStore, KeyRevocationStore, OrganisationId, PatientId, Role, timestamp,
+    AllowedNetworks, AuditContext, EmailAddress, IdempotencyDigest, KeyDescriptionStore, KeyId, KeyStateStore,
+    OrganisationId, PatientId, Role, timestamp,
 };
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,

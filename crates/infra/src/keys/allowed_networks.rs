@@ -1,37 +1,17 @@
 //! The networks from which a key is accepted, over Diesel.
 
-use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{
-    Action, AllowedNetworks, AllowedNetworksStore, AuditContext, KeyId, ManageKeysError, OrganisationId,
-};
+use intake_domain::{Action, AllowedNetworks, AuditContext, ManageKeysError};
 use uuid::Uuid;
 
 use crate::accounts::permission::assert_manages_keys;
 use crate::audit::log::record_about_key;
-use crate::database::connecting::share::Share;
-use crate::keys::PostgresKeyStore;
 use crate::keys::named::named;
 use crate::keys::network_sql::{Stored, read, stored};
 use crate::schema::api_keys;
 
-#[async_trait]
-impl AllowedNetworksStore for PostgresKeyStore {
-    async fn set_allowed_networks(
-        &self,
-        key: KeyId,
-        within: Option<OrganisationId>,
-        networks: &AllowedNetworks,
-        audit: &AuditContext,
-    ) -> Result<bool, ManageKeysError> {
-        let (id, within) = (*key.as_uuid(), within.map(|organisation| *organisation.as_uuid()));
-        let (networks, audit) = (networks.clone(), audit.clone());
-        self.0.run(Share::within(within), move |connection| set(connection, id, within, &networks, &audit)).await?
-    }
-}
-
-fn set(
+pub(super) fn set_allowed_networks(
     connection: &mut PgConnection,
     id: Uuid,
     within: Option<Uuid>,
