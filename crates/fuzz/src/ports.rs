@@ -3,8 +3,8 @@
 use intake_domain::{
     Account, AccountStore, AdministerError, AllowedNetworks, AuditContext, AuditEntryId,
     ChangeEmailError, ChangeNameError, ConfirmEmailError, Credentials, EmailAddress, EmailChangeStore, Guest,
-    Invitation, InvitationStore, InviteError, IssuePasswordResetError, JoinOutcome, KeyAge, KeyAgeStore, KeyContact,
-    KeyDescriptionStore, KeyId, KeyList, KeyNote, KeyPage, KeyPlace, KeyRecord,  KeyStateStore,
+    Invitation, InvitationStore, InviteError, IssuePasswordResetError, JoinOutcome, KeyAge, KeyAgeStore, KeyText,
+    KeyDescriptionStore, KeyId, KeyList, KeyPage, KeyPlace, KeyRecord,  KeyStateStore,
     KeySearch, KeyStop, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord,
     MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation,
     OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetStore, PauseOutcome, ProviderAccount,
@@ -37,22 +37,12 @@ mock! {
 
     #[async_trait::async_trait]
     impl KeyDescriptionStore for Keys {
-        async fn rename(
+        async fn describe(
             &self,
             organisation: OrganisationId,
             key: KeyId,
-            name: &Name,
+            text: KeyText,
             audit: &AuditContext,
-        ) -> Result<bool, ManageKeysError>;
-        async fn write_note(
-            &self,
-            organisation: OrganisationId,
-            key: KeyId,
-            note: &KeyNote,
-            audit: &AuditContext,
-        ) -> Result<bool, ManageKeysError>;
-        async fn write_contact(
-            &self, organisation: OrganisationId, key: KeyId, contact: &KeyContact, audit: &AuditContext,
         ) -> Result<bool, ManageKeysError>;
         async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<bool, ManageKeysError>;
     }

@@ -12,9 +12,9 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::api_keys::LIST;
-use crate::api_keys::contact::ContactField;
 use crate::api_keys::created::{Namesake, show_made};
 use crate::api_keys::expiry::{Expiry, ExpiryFields};
+use crate::api_keys::key_text::{Kind, TextField};
 use crate::api_keys::networks::NetworksField;
 use crate::mails::{KeyChange, MailedKey};
 use crate::page::error::PageError;
@@ -29,7 +29,7 @@ struct NewKeyPage<'a> {
     id: String,
     name: &'a str,
     name_error: Option<NameError>,
-    contact: ContactField,
+    contact: TextField,
     expiry: ExpiryFields,
     networks: NetworksField,
 }
@@ -60,7 +60,7 @@ pub(crate) async fn form(KeyManager(visitor): KeyManager) -> Result<HttpResponse
         id,
         name: &name,
         name_error: None,
-        contact: ContactField::new(contact, None),
+        contact: TextField::new(Kind::Contact, contact, None),
         expiry: expiry.fields(None, &visitor.signed_in, None, edge::now()),
         networks: NetworksField::new(networks, None),
     };
@@ -87,7 +87,7 @@ pub(crate) async fn create(
                     id: form.id.clone(),
                     name: &form.name,
                     name_error: name.err(),
-                    contact: ContactField::new(&form.contact, contact.err()),
+                    contact: TextField::new(Kind::Contact, &form.contact, contact.err().map(|error| error.to_string())),
                     expiry: form.expiry.fields(None, &visitor.signed_in, expires_at.err(), audit.at),
                     networks: NetworksField::new(&form.networks, networks.err()),
                 };

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::api_keys::OwnKey;
 use crate::api_keys::facts::why_refused;
-use crate::api_keys::rename::{after, kept_as_revoked};
+use crate::api_keys::key_text::{after, kept_as_revoked};
 use crate::mails::KeyChange;
 use crate::page::error::PageError;
 use crate::page::part::{Keys, Part};

@@ -1,8 +1,8 @@
 //! The routes of API keys.
 
+use crate::api_keys::key_text::Kind;
 use crate::api_keys::{
-    channels, contact, create, created, first_steps, list, networks, note, pause, rename, replace, revoke, select,
-    stop_all, usage,
+    channels, create, created, first_steps, key_text, list, networks, pause, replace, revoke, select, stop_all, usage,
 };
 use crate::page::router::Pages;
 
@@ -31,12 +31,12 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .get("/settings/api-keys/{key}/pause", pause::confirm)
         .post("/settings/api-keys/{key}/pause", pause::pause)
         .post("/settings/api-keys/{key}/resume", pause::resume)
-        .get("/settings/api-keys/{key}/rename", rename::page)
-        .post("/settings/api-keys/{key}/rename", rename::rename)
-        .get("/settings/api-keys/{key}/note", note::page)
-        .post("/settings/api-keys/{key}/note", note::write)
-        .get("/settings/api-keys/{key}/contact", contact::form)
-        .post("/settings/api-keys/{key}/contact", contact::write)
+        .get("/settings/api-keys/{key}/rename", |own| key_text::page(Kind::Name, own))
+        .post("/settings/api-keys/{key}/rename", |own, form, keys| key_text::write(Kind::Name, own, form, keys))
+        .get("/settings/api-keys/{key}/note", |own| key_text::page(Kind::Note, own))
+        .post("/settings/api-keys/{key}/note", |own, form, keys| key_text::write(Kind::Note, own, form, keys))
+        .get("/settings/api-keys/{key}/contact", |own| key_text::page(Kind::Contact, own))
+        .post("/settings/api-keys/{key}/contact", |own, form, keys| key_text::write(Kind::Contact, own, form, keys))
         .get("/settings/api-keys/{key}/replace", replace::page)
         .post("/settings/api-keys/{key}/replace", replace::submit)
 }

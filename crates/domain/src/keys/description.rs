@@ -8,36 +8,29 @@ use crate::key_note::{KeyContact, KeyNote};
 use crate::keys::manage_error::ManageKeysError;
 use crate::name::Name;
 
-/// The names of keys, the notes about them, and whom to call. A change returns false if it was so before: then nothing
-/// is recorded. It fails with [`ManageKeysError::NoSuchKey`], [`ManageKeysError::KeyIsOver`] (a revoked key stays as it
-/// was) or [`ManageKeysError::Store`].
+/// A text that people write about a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyText {
+    /// The name of the key.
+    Name(Name),
+    /// The note about it.
+    Note(KeyNote),
+    /// The company or person to call about it.
+    Contact(KeyContact),
+}
+
+/// The texts about keys. A change returns false if it was so before: then nothing is recorded. It fails with
+/// [`ManageKeysError::NoSuchKey`], [`ManageKeysError::KeyIsOver`] (a revoked key stays as it was) or
+/// [`ManageKeysError::Store`].
 #[cfg_attr(feature = "mocks", mockall::automock)]
 #[async_trait]
 pub trait KeyDescriptionStore: Send + Sync {
-    /// Gives one of the organisation's keys another name, and records the change with it.
-    async fn rename(
+    /// Writes another text about one of the organisation's keys, and records the change with it.
+    async fn describe(
         &self,
         organisation: OrganisationId,
         key: KeyId,
-        name: &Name,
-        audit: &AuditContext,
-    ) -> Result<bool, ManageKeysError>;
-
-    /// Writes another note about one of the organisation's keys, and records the change with it.
-    async fn write_note(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        note: &KeyNote,
-        audit: &AuditContext,
-    ) -> Result<bool, ManageKeysError>;
-
-    /// Writes down whom to call about one of the organisation's keys, and records the change with it.
-    async fn write_contact(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        contact: &KeyContact,
+        text: KeyText,
         audit: &AuditContext,
     ) -> Result<bool, ManageKeysError>;
 

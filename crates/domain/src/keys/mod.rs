@@ -29,7 +29,7 @@ pub use answer::{ANSWERS_KEPT, AnswerCode, AnswerCount, KeyAnswer, REPLAYED, fir
 pub use api_key::{ApiKey, KeyDigest, KeyFormat, KeyPlace, KeyPrefix, KeyPrefixError, KeySecret, MalformedKey};
 pub use check::{Caller, CheckedFor, KeyCheck, KeyHolder, KeyRefusal};
 pub use client::{ClientProgram, KeyClient};
-pub use description::KeyDescriptionStore;
+pub use description::{KeyDescriptionStore, KeyText};
 pub use expiring::{EXPIRY_ANNOUNCED_BEFORE, ExpiringKey, ExpiringKeyStore};
 pub use key_age::{KeyAge, days_in_words};
 pub use manage::{IssuedKey, KeyRequest, create_key, list_keys};

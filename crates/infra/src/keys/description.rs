@@ -5,8 +5,7 @@ use async_trait::async_trait;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{
-    Action, AuditContext, AuditedKey, KeyContact, KeyDescriptionStore, KeyId, KeyNote, ManageKeysError, Name,
-    OrganisationId,
+    Action, AuditContext, AuditedKey, KeyDescriptionStore, KeyId, KeyText, ManageKeysError, OrganisationId,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -20,38 +19,17 @@ use crate::schema::{api_keys, key_uses};
 
 #[async_trait]
 impl KeyDescriptionStore for PostgresKeyStore {
-    async fn rename(
+    async fn describe(
         &self,
         organisation: OrganisationId,
         key: KeyId,
-        name: &Name,
+        text: KeyText,
         audit: &AuditContext,
     ) -> Result<bool, ManageKeysError> {
-        let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
-        let (name, audit) = (name.clone(), audit.clone());
+        let (organisation, key, audit) = (*organisation.as_uuid(), *key.as_uuid(), audit.clone());
         self.0
-            .run(Share::Of(organisation), move |connection| rename(connection, organisation, key, &name, &audit))
+            .run(Share::Of(organisation), move |connection| describe(connection, organisation, key, &text, &audit))
             .await?
-    }
-
-    async fn write_note(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        note: &KeyNote,
-        audit: &AuditContext,
-    ) -> Result<bool, ManageKeysError> {
-        self.write(organisation, key, Text::Note(note.clone()), audit).await
-    }
-
-    async fn write_contact(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        contact: &KeyContact,
-        audit: &AuditContext,
-    ) -> Result<bool, ManageKeysError> {
-        self.write(organisation, key, Text::Contact(contact.clone()), audit).await
     }
 
     async fn clear_sent_in_clear(&self, key: KeyId, audit: &AuditContext) -> Result<bool, ManageKeysError> {
@@ -60,66 +38,21 @@ impl KeyDescriptionStore for PostgresKeyStore {
     }
 }
 
-impl PostgresKeyStore {
-    async fn write(
-        &self,
-        organisation: OrganisationId,
-        key: KeyId,
-        text: Text,
-        audit: &AuditContext,
-    ) -> Result<bool, ManageKeysError> {
-        let (organisation, key, audit) = (*organisation.as_uuid(), *key.as_uuid(), audit.clone());
-        self.0
-            .run(Share::Of(organisation), move |connection| write(connection, organisation, key, &text, &audit))
-            .await?
-    }
-}
-
-/// A text about a key.
-enum Text {
-    Note(KeyNote),
-    Contact(KeyContact),
-}
-
 /// The columns of the texts, of which one is changed.
-#[derive(AsChangeset)]
+#[derive(AsChangeset, Default)]
 #[diesel(table_name = api_keys)]
 struct TextChange<'a> {
+    name: Option<&'a str>,
     note: Option<Option<&'a str>>,
     contact: Option<Option<&'a str>>,
 }
 
-/// Gives the key another name. The record keeps both.
-fn rename(
+/// Writes another text about the key, or none. The record keeps both names.
+fn describe(
     connection: &mut PgConnection,
     organisation: Uuid,
     key: Uuid,
-    name: &Name,
-    audit: &AuditContext,
-) -> QueryResult<Result<bool, ManageKeysError>> {
-    connection.transaction(|connection| {
-        assert_manages_keys(connection, organisation, audit)?;
-        let Some(Changeable { name: old, audited, .. }) = locked(connection, organisation, key)? else {
-            return not_changed(connection, organisation, key);
-        };
-        if old == name.as_str() {
-            return Ok(Ok(false));
-        }
-        diesel::update(api_keys::table.find((organisation, key)))
-            .set(api_keys::name.eq(name.as_str()))
-            .execute(connection)?;
-        let subject = format!("{old} → {name}");
-        record_about_key(connection, organisation, Action::KeyRenamed, &subject, &audited, audit)?;
-        Ok(Ok(true))
-    })
-}
-
-/// Writes another text about the key, or none.
-fn write(
-    connection: &mut PgConnection,
-    organisation: Uuid,
-    key: Uuid,
-    text: &Text,
+    text: &KeyText,
     audit: &AuditContext,
 ) -> QueryResult<Result<bool, ManageKeysError>> {
     connection.transaction(|connection| {
@@ -127,18 +60,27 @@ fn write(
         let Some(Changeable { name, note, contact, audited }) = locked(connection, organisation, key)? else {
             return not_changed(connection, organisation, key);
         };
-        let (old, change, action) = match text {
-            Text::Note(new) => (note, TextChange { note: Some(stored(new.as_str())), contact: None }, Action::KeyNoted),
-            Text::Contact(new) => {
-                (contact, TextChange { note: None, contact: Some(stored(new.as_str())) }, Action::KeyContactChanged)
+        let (is_new, change, action, subject) = match text {
+            KeyText::Name(new) => {
+                let change = TextChange { name: Some(new.as_str()), ..TextChange::default() };
+                (name != new.as_str(), change, Action::KeyRenamed, format!("{name} → {new}"))
+            }
+            KeyText::Note(new) => {
+                let new = stored(new.as_str());
+                let change = TextChange { note: Some(new), ..TextChange::default() };
+                (note.as_deref() != new, change, Action::KeyNoted, name)
+            }
+            KeyText::Contact(new) => {
+                let new = stored(new.as_str());
+                let change = TextChange { contact: Some(new), ..TextChange::default() };
+                (contact.as_deref() != new, change, Action::KeyContactChanged, name)
             }
         };
-        if change.note.or(change.contact) == Some(old.as_deref()) {
-            return Ok(Ok(false));
+        if is_new {
+            diesel::update(api_keys::table.find((organisation, key))).set(change).execute(connection)?;
+            record_about_key(connection, organisation, action, &subject, &audited, audit)?;
         }
-        diesel::update(api_keys::table.find((organisation, key))).set(change).execute(connection)?;
-        record_about_key(connection, organisation, action, &name, &audited, audit)?;
-        Ok(Ok(true))
+        Ok(Ok(is_new))
     })
 }
 

@@ -1,6 +1,6 @@
 //! `intake key contact`: shows and sets whom to call about a key.
 
-use intake_domain::{AuditContext, KeyContact, KeyDescriptionStore, KeyId, ManageKeysError};
+use intake_domain::{AuditContext, KeyContact, KeyDescriptionStore, KeyId, KeyText, ManageKeysError};
 use intake_infra::PostgresKeyStore;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ pub(super) async fn contact(
 ) -> anyhow::Result<()> {
     let (organisation, stored) = keys.find(key).await?.ok_or(ManageKeysError::NoSuchKey(key))?;
     if let Some(contact) = set {
-        keys.write_contact(organisation, key, contact, audit).await?;
+        keys.describe(organisation, key, KeyText::Contact(contact.clone()), audit).await?;
     }
     let contact = set.map_or(stored.contact.as_str(), KeyContact::as_str);
     let shown = if contact.is_empty() { "none" } else { contact };
