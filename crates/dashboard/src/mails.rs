@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use intake_domain::{
     Account, AllowedNetworks, EmailAddress, ExpiringKey, ExpiringKeyStore, KeyRecord, Mail, Mailer, MemberId,
-    MemberRecord, MemberStore, Name, OrganisationId, Origin, Passwords, Role, SignedIn, StoreError, Zone, ZoneStore,
+    MemberRecord, MemberStore, Name, OrganisationId, Origin, Passwords, Role, RulesStore, SignedIn, StoreError, Zone,
 };
 use intake_edge as edge;
 use time::OffsetDateTime;
@@ -433,8 +433,8 @@ pub(crate) fn moment(at: OffsetDateTime, zone: Zone) -> String {
 }
 
 /// The zone for a mail to a person who may not be signed in. A mail in UTC is better than none.
-pub(crate) async fn zone_of(zones: &dyn ZoneStore, person: MemberId) -> Zone {
-    zones.zone_of(person).await.unwrap_or_else(|error| {
+pub(crate) async fn zone_of(rules: &dyn RulesStore, person: MemberId) -> Zone {
+    rules.zone_of(person).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "the time zone of an email could not be found");
         Zone::default()
     })

@@ -1,15 +1,14 @@
 //! One mock for each of the dashboard's wide ports.
 
 use intake_domain::{
-    Account, AccountStore, AdministerError, AllowedNetworks, AuditContext, AuditEntryId,
-    ChangeEmailError, ChangeNameError, ConfirmEmailError, Credentials, EmailAddress, EmailChangeStore, Guest,
-    Invitation, InvitationStore, InviteError, IssuePasswordResetError, JoinOutcome, KeyAge, KeyAgeStore, KeyText,
-    KeyDescriptionStore, KeyId, KeyList, KeyPage, KeyPlace, KeyRecord,  KeyStateStore,
-    KeySearch, KeyStop, KeyStore, LinkDelivery, ManageKeysError, Member, MemberId, MemberRecord,
-    MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor, NewSession, OpenInvitation,
-    OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetStore, PauseOutcome, ProviderAccount,
-    RequestEmailError, ResetPasswordError, ResumeOutcome, RevokeOutcome, Role, SecondFactorError, SecondFactorStore,
-    StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone, ZoneStore,
+    Account, AccountStore, AdministerError, AllowedNetworks, AuditContext, AuditEntryId, ChangeEmailError,
+    ChangeNameError, ConfirmEmailError, Credentials, EmailAddress, EmailChangeStore, Guest, Invitation,
+    InvitationStore, InviteError, IssuePasswordResetError, JoinOutcome, KeyAge, KeyDescriptionStore, KeyId, KeyList,
+    KeyPage, KeyPlace, KeyRecord, KeySearch, KeyStateStore, KeyStop, KeyStore, KeyText, LinkDelivery, ManageKeysError,
+    Member, MemberId, MemberRecord, MemberStore, Name, Network, NewInvitation, NewKey, NewMemberLink, NewSecondFactor,
+    NewSession, OpenInvitation, OpenReset, OrganisationId, PasskeysAtReset, PasswordHash, PasswordResetStore,
+    PauseOutcome, ProviderAccount, RequestEmailError, ResetPasswordError, ResumeOutcome, RevokeOutcome, Role,
+    RulesStore, SecondFactorError, SecondFactorStore, StoppedKey, StoreError, Subject, TokenDigest, TotpSecret, Zone,
 };
 use mockall::mock;
 use time::OffsetDateTime;
@@ -253,17 +252,13 @@ mock! {
     }
 
     #[async_trait::async_trait]
-    impl KeyAgeStore for Members {
+    impl RulesStore for Members {
         async fn limit_key_age(
             &self,
             organisation: OrganisationId,
             age: Option<KeyAge>,
             audit: &AuditContext,
         ) -> Result<(), AdministerError>;
-    }
-
-    #[async_trait::async_trait]
-    impl ZoneStore for Members {
         async fn change_zone(
             &self,
             organisation: OrganisationId,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use intake_domain::{
-    AccountStore, EmailChangeStore, InvitationStore, KeyAgeStore, KeyDescriptionStore, KeyList, KeyStateStore,
-    KeyStore, MemberStore, PasswordResetStore, SecondFactorStore, ZoneStore,
+    AccountStore, EmailChangeStore, InvitationStore, KeyDescriptionStore, KeyList, KeyStateStore, KeyStore,
+    MemberStore, PasswordResetStore, RulesStore, SecondFactorStore,
 };
 
 use crate::page::error::PageError;
@@ -27,8 +27,7 @@ pub trait Members:
     + EmailChangeStore
     + PasswordResetStore
     + SecondFactorStore
-    + KeyAgeStore
-    + ZoneStore
+    + RulesStore
     + 'static
 {
 }
@@ -40,8 +39,7 @@ impl<T> Members for T where
         + EmailChangeStore
         + PasswordResetStore
         + SecondFactorStore
-        + KeyAgeStore
-        + ZoneStore
+        + RulesStore
         + 'static
 {
 }

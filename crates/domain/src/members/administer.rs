@@ -7,8 +7,7 @@ use crate::accounts::role::Role;
 use crate::audit::context::AuditContext;
 use crate::ids::MemberId;
 use crate::keys::key_age::KeyAge;
-use crate::members::key_age_store::KeyAgeStore;
-use crate::members::zone_store::ZoneStore;
+use crate::members::rules_store::RulesStore;
 use crate::zone::Zone;
 
 /// Removes a member of the administrator's organisation.
@@ -44,20 +43,20 @@ pub async fn require_second_factor(
 
 /// Decides how long keys of the administrator's organisation may work.
 pub async fn limit_key_age(
-    keys: &dyn KeyAgeStore,
+    rules: &dyn RulesStore,
     administrator: ConfirmedMember<'_>,
     age: Option<KeyAge>,
     audit: &AuditContext,
 ) -> Result<(), AdministerError> {
-    keys.limit_key_age(administrator.organisation(), age, &administrator.confirm(audit)).await
+    rules.limit_key_age(administrator.organisation(), age, &administrator.confirm(audit)).await
 }
 
 /// Decides in which time zone members of the administrator's organisation see days and times.
 pub async fn change_zone(
-    zones: &dyn ZoneStore,
+    rules: &dyn RulesStore,
     administrator: ConfirmedMember<'_>,
     zone: Zone,
     audit: &AuditContext,
 ) -> Result<(), AdministerError> {
-    zones.change_zone(administrator.organisation(), zone, &administrator.confirm(audit)).await
+    rules.change_zone(administrator.organisation(), zone, &administrator.confirm(audit)).await
 }

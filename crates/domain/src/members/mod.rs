@@ -3,9 +3,8 @@
 pub(crate) mod administer;
 pub(crate) mod invitation_store;
 pub(crate) mod join_by_provider;
-pub(crate) mod key_age_store;
 pub(crate) mod manage;
-pub(crate) mod zone_store;
+pub(crate) mod rules_store;
 
 pub use administer::{change_role, change_zone, limit_key_age, remove_member, require_second_factor};
 pub use invitation_store::{
@@ -13,9 +12,8 @@ pub use invitation_store::{
     NewInvitation, NewMember, OpenInvitation, PEOPLE_MAX,
 };
 pub use join_by_provider::{ProviderJoinError, join_by_provider};
-pub use key_age_store::KeyAgeStore;
 pub use manage::{INVITATION_LIFE, IssuedInvitation, JoinError, JoinRequest, invite_member, join};
-pub use zone_store::ZoneStore;
+pub use rules_store::RulesStore;
 
 #[cfg(feature = "mocks")]
-pub use {invitation_store::MockInvitationStore, key_age_store::MockKeyAgeStore, zone_store::MockZoneStore};
+pub use {invitation_store::MockInvitationStore, rules_store::MockRulesStore};

@@ -2,6 +2,5 @@
 
 mod invitation_store;
 pub(crate) mod joining;
-mod key_age_store;
 mod member_store;
-mod zone_store;
+mod rules_store;

@@ -196,12 +196,11 @@ impl PostgresOrganisations {
     ) -> Result<OrganisationOutcome, StoreError> {
         let (id, audit) = (*id.as_uuid(), audit.clone());
         let changed = self.0.transaction(Share::Common, move |connection| {
-            let row = organisations::table.find(id).select(OrganisationRow::as_select());
-            let Some(found) = row.for_no_key_update().first(connection).optional()? else {
+            let Some(found) = locked_exclusively(connection, id)? else {
                 return Ok(OrganisationOutcome::NotFound);
             };
-            let found = OrganisationRecord::from(found);
             if change(connection, &found, &audit)? {
+                let row = organisations::table.find(id).select(OrganisationRow::as_select());
                 return Ok(OrganisationOutcome::Changed(row.first(connection)?.into()));
             }
             let is_closed = found.closed_at.is_some();
