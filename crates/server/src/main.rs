@@ -57,7 +57,7 @@ fn run(command: Command, yes: bool, settings: &Settings<'_>) -> anyhow::Result<(
         Command::Serve => serving::serve(|| configuration(settings, yes)),
         Command::Operator(command) => commands::run(command, || configuration(settings, yes)),
         Command::Probe { ready } => {
-            let admin = settings.get::<settings::values::Address>(&settings::ADMIN_ADDR)?.0;
+            let admin = settings.get_as(&settings::ADMIN_ADDR, settings::values::address)?;
             commands::probe::probe(admin, if ready { "/readyz" } else { "/livez" })
         }
         Command::Help { topic } => commands::output::print(&settings::help::text_of(topic)),

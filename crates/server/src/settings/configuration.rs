@@ -19,7 +19,7 @@ use crate::settings::data_dir::DataDir;
 use crate::settings::database_addresses::{self, DatabaseUrls};
 use crate::settings::private_file;
 use crate::settings::single_sign_on::{self, SingleSignOnSettings};
-use crate::settings::values::{Address, Delay, Link, Log, OperatorName, Proxies, Span, Switched, Writers};
+use crate::settings::values::{self, Link};
 use crate::settings::{
     ADMIN_ADDR, AUDIT_COPIES, BACKUP_MARK, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HSTS,
     HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, OPERATOR,
@@ -86,27 +86,24 @@ impl Configuration {
             open_files: files_open_to_all(settings)?,
             data_dir: settings.get(&DATA_DIR)?,
             postgres_bin: settings.optional(&POSTGRES_BIN)?,
-            https_addr: settings.get::<Address>(&HTTPS_ADDR)?.0,
+            https_addr: settings.get_as(&HTTPS_ADDR, values::address)?,
             tls_files: tls_files(settings)?,
-            http_addr: settings.get::<Switched>(&HTTP_ADDR)?.0,
-            trusted_proxies: settings
-                .optional::<Proxies>(&TRUSTED_PROXIES)?
-                .map(|proxies| proxies.0)
-                .unwrap_or_default(),
+            http_addr: settings.get_as(&HTTP_ADDR, values::address_or_off)?,
+            trusted_proxies: settings.optional_as(&TRUSTED_PROXIES, values::proxies)?.unwrap_or_default(),
             hsts: settings.get(&HSTS)?,
-            admin_addr: settings.get::<Address>(&ADMIN_ADDR)?.0,
+            admin_addr: settings.get_as(&ADMIN_ADDR, values::address)?,
             key_format: KeyFormat::new(&prefix, environment),
             rate_limit: settings.get(&RATE_LIMIT)?,
-            deadline: settings.get::<Span>(&DEADLINE)?.0,
-            drain_delay: settings.get::<Delay>(&DRAIN_DELAY)?.0,
-            writers: settings.optional::<Writers>(&WRITERS)?.map(|writers| writers.0),
+            deadline: settings.get_as(&DEADLINE, values::span)?,
+            drain_delay: settings.get_as(&DRAIN_DELAY, values::delay)?,
+            writers: settings.optional_as(&WRITERS, values::writers)?,
             public_url: settings.optional::<Link>(&PUBLIC_URL)?.map(|link| link.0),
             mail: mail(settings)?,
             single_sign_on: single_sign_on::read(settings)?,
-            log: settings.get::<Log>(&LOG)?.0,
+            log: settings.get_as(&LOG, values::log_levels)?,
             backup_mark: settings.optional(&BACKUP_MARK)?,
             audit_copies: settings.optional(&AUDIT_COPIES)?,
-            operator: settings.optional::<OperatorName>(&OPERATOR)?.map(|operator| operator.0),
+            operator: settings.optional_as(&OPERATOR, |text| Name::new(text))?,
         };
         if environment == Environment::Production && configuration.database.is_none() {
             bail!("DATABASE_URL or DATABASE_URL_FILE must be set in production");

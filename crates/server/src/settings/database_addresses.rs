@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{anyhow, bail};
 use intake_infra::DatabaseUrl;
 
-use crate::settings::values::Survival;
+use crate::settings::values;
 use crate::settings::{
     DATABASE_URL, DATABASE_URL_FILE, DURABILITY, MIGRATION_DATABASE_URL, MIGRATION_DATABASE_URL_FILE, Setting, Settings,
 };
@@ -27,7 +27,7 @@ pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<DatabaseUrl
     let owner = address(settings, &MIGRATION_DATABASE_URL, &MIGRATION_DATABASE_URL_FILE)?;
     match (service, owner) {
         (Some((service, service_variable)), owner) => {
-            let durability = settings.get::<Survival>(&DURABILITY)?.0;
+            let durability = settings.get_as(&DURABILITY, values::durability)?;
             let (owner, owner_variable) = owner.unwrap_or_else(|| (service.clone(), service_variable));
             let (owner, service) = (owner.with_durability(durability), service.with_durability(durability));
             Ok(Some(DatabaseUrls { service, owner, service_variable, owner_variable }))

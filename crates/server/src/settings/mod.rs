@@ -382,16 +382,34 @@ pub(crate) struct Settings<'a> {
 impl Settings<'_> {
     /// The value of a setting: the flag, else the variable, else the default.
     pub(crate) fn get<T: FromStr<Err: Display>>(&self, setting: &Setting) -> anyhow::Result<T> {
-        self.optional(setting)?.ok_or_else(|| anyhow!("{} must be set", setting.variable))
+        self.get_as(setting, str::parse)
     }
 
     /// The value of a setting that may have none.
     pub(crate) fn optional<T: FromStr<Err: Display>>(&self, setting: &Setting) -> anyhow::Result<Option<T>> {
+        self.optional_as(setting, str::parse)
+    }
+
+    /// The value of a setting, by this parser.
+    pub(crate) fn get_as<T, E: Display>(
+        &self,
+        setting: &Setting,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> anyhow::Result<T> {
+        self.optional_as(setting, parse)?.ok_or_else(|| anyhow!("{} must be set", setting.variable))
+    }
+
+    /// The value of a setting that may have none, by this parser.
+    pub(crate) fn optional_as<T, E: Display>(
+        &self,
+        setting: &Setting,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> anyhow::Result<Option<T>> {
         let text = match self.given(setting)? {
             Some(text) => Some(text),
             None => self.default(setting)?.map(str::to_owned),
         };
-        text.map(|text| text.parse().map_err(|reason| anyhow!("{} is wrong: {reason}", setting.variable))).transpose()
+        text.map(|text| parse(&text).map_err(|reason| anyhow!("{} is wrong: {reason}", setting.variable))).transpose()
     }
 
     /// Returns whether the setting is given as a flag, which every user of the machine can read.

@@ -1,7 +1,6 @@
 //! Where members sign in by single sign-on: the provider's address, and how this service is known there.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::{Context, bail, ensure};
 use intake_domain::{Environment, Passwords};
@@ -21,7 +20,7 @@ const NAME_MAX: usize = 40;
 
 /// The provider of single sign-on, as set.
 pub(crate) struct SingleSignOnSettings {
-    issuer: Issuer,
+    issuer: String,
     client_id: String,
     client_secret: String,
     /// Name by which members know it.
@@ -33,7 +32,7 @@ impl SingleSignOnSettings {
     /// Returns what asks the provider, for the service at this address.
     pub(crate) fn provider(&self, base: &str) -> anyhow::Result<OpenIdProvider> {
         OpenIdProvider::new(OpenIdSettings {
-            issuer: self.issuer.0.clone(),
+            issuer: self.issuer.clone(),
             client_id: self.client_id.clone(),
             client_secret: self.client_secret.clone(),
             return_address: format!("{base}{RETURN_PATH}"),
@@ -43,11 +42,11 @@ impl SingleSignOnSettings {
 
 /// Reads all of it. None: there is no single sign-on.
 pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<SingleSignOnSettings>> {
-    let issuer: Option<Issuer> = settings.optional(&OIDC_ISSUER)?;
+    let issuer = settings.optional_as(&OIDC_ISSUER, issuer)?;
     let client_id: Option<String> = settings.optional(&OIDC_CLIENT_ID)?;
     let secret = secret(settings)?;
-    let ButtonName(name) = settings.get(&OIDC_NAME)?;
-    let Switch(passwords) = settings.get(&PASSWORDS)?;
+    let name = settings.get_as(&OIDC_NAME, button_name)?;
+    let passwords = settings.get_as(&PASSWORDS, passwords)?;
     let has_address = settings.optional::<Link>(&PUBLIC_URL)?.is_some();
     let environment: Environment = settings.get(&ENVIRONMENT)?;
     let (issuer, client_id, client_secret) = match (issuer, client_id, secret) {
@@ -62,7 +61,7 @@ pub(crate) fn read(settings: &Settings<'_>) -> anyhow::Result<Option<SingleSignO
         (.., None) => bail!("{}", missing(&OIDC_CLIENT_SECRET)),
     };
     if environment == Environment::Production {
-        ensure!(issuer.0.starts_with("https://"), "INTAKE_OIDC_ISSUER must begin with https:// in production");
+        ensure!(issuer.starts_with("https://"), "INTAKE_OIDC_ISSUER must begin with https:// in production");
         ensure!(
             has_address,
             "INTAKE_PUBLIC_URL must be set for single sign-on in production: browsers come back there"
@@ -95,57 +94,35 @@ fn secret(settings: &Settings<'_>) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// The address of a provider: over TLS, or on this machine.
-struct Issuer(String);
-
-impl FromStr for Issuer {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['?', '#', '@']);
-        let is_host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', ':']);
-        let is_here = |rest: &str| matches!(rest.split(['/', ':']).next(), Some("127.0.0.1" | "localhost"));
-        let is_good = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
-            (Some(rest), _) => is_host(rest),
-            (None, Some(rest)) => is_here(rest),
-            (None, None) => false,
-        };
-        if is_good && is_plain {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err("must be the provider's address, like https://login.example or https://login.example/realms/clinic")
-        }
+/// Parses the address of a provider: over TLS, or on this machine.
+fn issuer(text: &str) -> Result<String, &'static str> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.contains(['?', '#', '@']);
+    let is_host = |rest: &str| !rest.is_empty() && !rest.starts_with(['/', ':']);
+    let is_here = |rest: &str| matches!(rest.split(['/', ':']).next(), Some("127.0.0.1" | "localhost"));
+    let is_good = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
+        (Some(rest), _) => is_host(rest),
+        (None, Some(rest)) => is_here(rest),
+        (None, None) => false,
+    };
+    if is_good && is_plain {
+        Ok(text.to_owned())
+    } else {
+        Err("must be the provider's address, like https://login.example or https://login.example/realms/clinic")
     }
 }
 
-/// Name by which members know the provider.
-struct ButtonName(String);
-
-impl FromStr for ButtonName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_good = text.trim() == text && !text.chars().any(char::is_control) && text.chars().count() <= NAME_MAX;
-        if is_good {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(format!("must be a name of at most {NAME_MAX} characters"))
-        }
-    }
+/// Parses the name by which members know the provider.
+fn button_name(text: &str) -> Result<String, String> {
+    let is_good = text.trim() == text && !text.chars().any(char::is_control) && text.chars().count() <= NAME_MAX;
+    if is_good { Ok(text.to_owned()) } else { Err(format!("must be a name of at most {NAME_MAX} characters")) }
 }
 
-/// Setting that decides if members sign in with passwords, too.
-struct Switch(Passwords);
-
-impl FromStr for Switch {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "on" => Ok(Self(Passwords::On)),
-            "off" => Ok(Self(Passwords::Off)),
-            _ => Err("must be on or off"),
-        }
+/// Parses the setting that decides if members sign in with passwords, too.
+fn passwords(text: &str) -> Result<Passwords, &'static str> {
+    match text {
+        "on" => Ok(Passwords::On),
+        "off" => Ok(Passwords::Off),
+        _ => Err("must be on or off"),
     }
 }
 
