@@ -3,10 +3,9 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{PasskeyStore, Passwords, Role, SessionStore};
+use intake_domain::{PasskeyRecord, PasskeyStore, Passwords, Role, SessionStore};
 
 use crate::account::email;
-use crate::account::passkeys::PasskeyRow;
 use crate::account::provider::SingleSignOn;
 use crate::account::sessions::{self, SessionRow};
 use crate::page::error::PageError;
@@ -28,7 +27,7 @@ struct AccountPage {
     /// True if anything can prove another address.
     may_change_email: bool,
     codes_left: Option<u32>,
-    passkeys: Vec<PasskeyRow>,
+    passkeys: Vec<PasskeyRecord>,
     sessions: Vec<SessionRow>,
 }
 
@@ -53,7 +52,7 @@ pub(crate) async fn page(
         provider: provider.map(|name| (name, is_linked)),
         may_change_email: email::is_provable(&visitor).await?,
         codes_left,
-        passkeys: passkeys.into_iter().map(|passkey| PasskeyRow::new(passkey, visitor.zone())).collect(),
+        passkeys,
         sessions: sessions::rows(&visitor, sessions.as_ref()).await?,
     };
     render(StatusCode::OK, &page)

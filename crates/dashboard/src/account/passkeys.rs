@@ -6,7 +6,7 @@ use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
     AddPasskeyError, Challenge, PASSKEYS_MAX, PasskeyRecord, PasskeyRegistration, PasskeyStore, Passwords,
-    RelyingParty, TokenDigest, Zone, add_passkey, remove_passkey,
+    RelyingParty, TokenDigest, add_passkey, remove_passkey,
 };
 use serde::Deserialize;
 
@@ -15,7 +15,6 @@ use crate::mails::AccountChange;
 use crate::page::confirm::ConfirmPage;
 use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
-use crate::page::moment::{Moment, exact, relative};
 use crate::page::notice::redirect_with_notice;
 use crate::page::part::Part;
 use crate::page::shell::{Shell, render};
@@ -24,14 +23,6 @@ use crate::page::visitor::{Newcomer, Visitor};
 const ADDED: &str = "The passkey was added. You can sign in with it. You were signed out everywhere else.";
 const ADDED_AS_FACTOR: &str = "The passkey was added, and you were signed out everywhere else.";
 const REMOVED: &str = "The passkey was removed, and you were signed out everywhere else.";
-
-/// A passkey, as the account's page lists it.
-pub(crate) struct PasskeyRow {
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) created_at: Moment,
-    pub(crate) last_used_at: Option<Moment>,
-}
 
 #[derive(Template)]
 #[template(path = "account/passkey_new.html")]
@@ -169,16 +160,5 @@ impl NewPasskeyPage {
             alert: None,
             has_passwords,
         })
-    }
-}
-
-impl PasskeyRow {
-    pub(crate) fn new(passkey: PasskeyRecord, zone: Zone) -> Self {
-        Self {
-            id: passkey.id.to_hexadecimal(),
-            name: passkey.name,
-            created_at: exact(passkey.created_at, zone),
-            last_used_at: passkey.last_used_at.map(|at| relative(at, zone)),
-        }
     }
 }

@@ -6,13 +6,12 @@ use actix_web::web::{Form, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use intake_domain::{
-    Account, OpenReset, PasskeyStore, PasskeysAtReset, Password, PasswordError, PasswordHasher, PasswordOwner,
-    PresentedPassword, ResetPasswordError, SessionStore, Token, Zone, reset_password,
+    Account, OpenReset, PasskeyRecord, PasskeyStore, PasskeysAtReset, Password, PasswordError, PasswordHasher,
+    PasswordOwner, PresentedPassword, ResetPasswordError, SessionStore, Token, Zone, reset_password,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::passkeys::PasskeyRow;
 use crate::mails::{AccountChange, Mails, zone_of};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
@@ -33,7 +32,7 @@ struct ResetPage {
     email: String,
     action: String,
     password_error: Option<PasswordError>,
-    passkeys: Vec<PasskeyRow>,
+    passkeys: Vec<PasskeyRecord>,
     /// The zone of the moments on the page.
     zone: Zone,
     may_remove_passkeys: bool,
@@ -112,7 +111,6 @@ async fn opened(
     let OpenReset { account, may_remove_passkeys } = open;
     let zone = zone_of(members, account.id).await;
     let passkeys = passkeys.passkeys(account.id).await?;
-    let passkeys = passkeys.into_iter().map(|passkey| PasskeyRow::new(passkey, zone)).collect();
     let action = reset_password_path(&token);
     let email = account.email.to_string();
     let page = ResetPage { email, action, password_error: None, passkeys, zone, may_remove_passkeys };

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use askama::Template;
-use intake_domain::{AuditEntryId, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition};
+use intake_domain::{AuditEntryId, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition, KeyRecord};
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
@@ -28,7 +28,7 @@ struct ActivityPage<'a> {
     shell: Shell,
     filter: &'a Filter,
     /// The key that the entries are about, if only one is asked for.
-    key: Option<AboutKey>,
+    key: Option<KeyRecord>,
     day_error: Option<&'static str>,
     entries: Vec<EntryRow>,
     newer: Option<String>,
@@ -41,13 +41,6 @@ struct ActivityPage<'a> {
     entries_max: &'static str,
 }
 
-/// Name and link of a key on the page.
-struct AboutKey {
-    id: String,
-    name: String,
-    hint: String,
-}
-
 pub(crate) async fn page(
     Auditor(visitor): Auditor,
     filter: Option<Query<Filter>>,
@@ -57,10 +50,7 @@ pub(crate) async fn page(
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let key = match filter.key.as_str() {
         "" => None,
-        id => {
-            let key = own_key(&visitor, id, keys.as_ref()).await?;
-            Some(AboutKey { id: key.id.to_string(), name: key.name, hint: key.hint })
-        }
+        id => Some(own_key(&visitor, id, keys.as_ref()).await?),
     };
     let mut page = ActivityPage {
         shell: Shell::new("activity", &visitor),

@@ -24,20 +24,11 @@ pub(crate) const OPERATORS_ONLY: &str = "Only the service's operator can do this
 #[template(path = "members/list.html")]
 struct MembersPage {
     shell: Shell,
-    members: Vec<MemberRow>,
+    members: Vec<MemberRecord>,
+    me: MemberId,
     invitations: Vec<InvitationRow>,
     alert: Option<&'static str>,
     are_mailed: bool,
-}
-
-struct MemberRow {
-    id: String,
-    name: String,
-    email: String,
-    joined_at: Moment,
-    role: Role,
-    has_second_factor: bool,
-    is_me: bool,
 }
 
 struct InvitationRow {
@@ -68,31 +59,16 @@ async fn show_list(
     members: &dyn MemberStore,
     alert: Option<&'static str>,
 ) -> Result<HttpResponse, PageError> {
-    let (me, zone) = (visitor.signed_in.member.id, visitor.zone());
     let open = visitor.shared::<dyn Members>()?.open_invitations(visitor.organisation(), edge::now()).await?;
-    let found = members.members(visitor.organisation()).await?;
     let page = MembersPage {
         shell: Shell::new("members", visitor),
-        members: found.into_iter().map(|member| MemberRow::new(member, me, zone)).collect(),
-        invitations: open.into_iter().map(|invitation| InvitationRow::new(invitation, zone)).collect(),
+        members: members.members(visitor.organisation()).await?,
+        me: visitor.signed_in.member.id,
+        invitations: open.into_iter().map(|invitation| InvitationRow::new(invitation, visitor.zone())).collect(),
         alert,
         are_mailed: visitor.shared::<Mails>()?.are_sent(),
     };
     render(status, &page)
-}
-
-impl MemberRow {
-    fn new(member: MemberRecord, me: MemberId, zone: Zone) -> Self {
-        Self {
-            id: member.id.to_string(),
-            name: member.name,
-            email: member.email,
-            joined_at: exact(member.joined_at, zone),
-            role: member.role,
-            has_second_factor: member.has_second_factor,
-            is_me: member.id == me,
-        }
-    }
 }
 
 impl InvitationRow {

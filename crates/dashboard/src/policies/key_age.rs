@@ -9,7 +9,6 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::page::error::PageError;
-use crate::page::moment::{Moment, end};
 use crate::page::notice::redirect_with_notice;
 use crate::page::part::{Keys, Members, Part};
 use crate::page::shell::{Shell, render};
@@ -28,13 +27,7 @@ struct KeyAgePage {
     /// The limit that is set.
     age: Option<KeyAge>,
     /// Keys that work longer.
-    longer: Vec<LongerKey>,
-}
-
-struct LongerKey {
-    id: String,
-    name: String,
-    expires_at: Option<Moment>,
+    longer: Vec<KeyRecord>,
 }
 
 #[derive(Deserialize)]
@@ -84,12 +77,7 @@ async fn show(
         Some(age) => longer_than(visitor, age).await?,
         None => Vec::new(),
     };
-    let longer = longer.into_iter().map(|key| LongerKey {
-        id: key.id.to_string(),
-        name: key.name,
-        expires_at: key.expires_at.map(|at| end(at, visitor.zone())),
-    });
-    let page = KeyAgePage { shell: Shell::new("policies", visitor), days, error, age, longer: longer.collect() };
+    let page = KeyAgePage { shell: Shell::new("policies", visitor), days, error, age, longer };
     render(status, &page)
 }
 
