@@ -51,19 +51,16 @@ enum Stage {
 
 impl Progress {
     pub(crate) fn new(slot: Slot, is_secure: bool) -> Self {
-        let (stage, since) = (Cell::new(Stage::New), Cell::new(Instant::now()));
-        let [is_closing, is_whole, is_body_refused] = [(); 3].map(|()| Cell::new(false));
-        let [is_answer_lost, is_broken, is_turn_over] = [(); 3].map(|()| Cell::new(false));
         Self {
             is_secure,
-            stage,
-            since,
-            is_closing,
-            is_whole,
-            is_body_refused,
-            is_answer_lost,
-            is_broken,
-            is_turn_over,
+            stage: Cell::new(Stage::New),
+            since: Cell::new(Instant::now()),
+            is_closing: Cell::default(),
+            is_whole: Cell::default(),
+            is_body_refused: Cell::default(),
+            is_answer_lost: Cell::default(),
+            is_broken: Cell::default(),
+            is_turn_over: Cell::default(),
             slot,
         }
     }
