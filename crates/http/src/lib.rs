@@ -44,7 +44,7 @@ pub use methods::Methods;
 pub use metrics::write_metrics;
 pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
 pub use patients::body::within_limits;
-pub use patients::rate_limit::{Allowance, Rate, RateLimit, RateLimitError, TokenBuckets};
+pub use patients::rate_limit::{Allowance, Rate, RateLimit, TokenBuckets};
 pub use postman::postman_collection;
 pub use trusted_proxies::TrustedProxies;
 

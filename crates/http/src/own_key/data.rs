@@ -23,14 +23,7 @@ pub(super) struct KeyData<'a> {
     created_at: String,
     expires_at: Option<String>,
     allowed_networks: Vec<String>,
-    rate_limit: Option<RateData>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RateData {
-    per_second: u32,
-    burst: u32,
+    rate_limit: Option<Rate>,
 }
 
 /// Patients that a key created in a part of a day.
@@ -67,8 +60,7 @@ impl<'a> KeyData<'a> {
             created_at: timestamp(key.created_at),
             expires_at: key.expires_at.map(timestamp),
             allowed_networks: networks(&key.allowed_networks),
-            rate_limit: rate
-                .map(|Rate { per_second, burst }| RateData { per_second: per_second.get(), burst: burst.get() }),
+            rate_limit: rate,
         }
     }
 }

@@ -2,7 +2,6 @@
 //! memory and up to a maximum: a full bucket is the same as none. Sign-ins are limited by the same kind of buckets.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::num::NonZeroU32;
 use std::str::FromStr;
@@ -12,6 +11,7 @@ use std::time::{Duration, Instant};
 use actix_web::http::header::HeaderValue;
 use foldhash::quality::RandomState;
 use intake_domain::KeyDigest;
+use serde::Serialize;
 
 /// Buckets are spread over this many locks, so that workers seldom wait for each other.
 const SHARDS: usize = 64;
@@ -21,8 +21,11 @@ const TIDY_FROM: usize = 64;
 /// the longest of them takes some 300 bytes, 20 MiB in all.
 const BUCKETS_MAX: usize = 1_024;
 
+const RATE_LIMIT_WRONG: &str = "must be off, or RATE/BURST in requests, for example 100/1000";
+
 /// Number of requests that a key may make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Rate {
     /// Requests a second, in the long run.
     pub per_second: NonZeroU32,
@@ -35,29 +38,17 @@ pub struct Rate {
 pub struct RateLimit(pub Option<Rate>);
 
 impl FromStr for RateLimit {
-    type Err = RateLimitError;
+    type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "off" {
             return Ok(Self(None));
         }
-        let (per_second, burst) = text.split_once('/').ok_or(RateLimitError)?;
-        let number = |text: &str| text.parse().map_err(|_| RateLimitError);
+        let (per_second, burst) = text.split_once('/').ok_or(RATE_LIMIT_WRONG)?;
+        let number = |text: &str| text.parse().map_err(|_| RATE_LIMIT_WRONG);
         Ok(Self(Some(Rate { per_second: number(per_second)?, burst: number(burst)? })))
     }
 }
-
-/// The text is not a rate limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimitError;
-
-impl fmt::Display for RateLimitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("must be off, or RATE/BURST in requests, for example 100/1000")
-    }
-}
-
-impl std::error::Error for RateLimitError {}
 
 /// The buckets of all API keys.
 pub(crate) struct RateLimiter {
@@ -276,7 +267,7 @@ mod tests {
     fn the_setting_is_off_or_two_numbers() {
         assert_eq!("off".parse(), Ok(RateLimit(None)));
         for bad in ["", "on", "100", "0/1", "1/0", "-1/5", "1/2/3", "a/b"] {
-            assert_eq!(bad.parse::<RateLimit>(), Err(RateLimitError), "{bad}");
+            assert_eq!(bad.parse::<RateLimit>(), Err(RATE_LIMIT_WRONG), "{bad}");
         }
     }
 }
