@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod connecting;
+pub(crate) mod rows;
 pub(crate) mod schema;
 
 pub use cluster::{nodes, spread};

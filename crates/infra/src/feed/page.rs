@@ -11,6 +11,8 @@ use intake_domain::{
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::database::rows::Id;
+
 /// Patients in one page: a few hundred kilobytes.
 const PAGE: usize = 1_000;
 /// Up to this many, the ids of all patients in a span are kept: 1.6 MB.
@@ -71,12 +73,6 @@ impl From<PatientRow> for StoredPatient {
             key_id: row.key_id.map(Into::into),
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct Id {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
 }
 
 /// Binds what [`within_span`] names. A macro, because each binding makes another type.

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::url::DatabaseUrl;
+use crate::database::rows::Named;
 use crate::database::schema::grants::assert_can_be_limited;
 use crate::database::schema::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema::schema_error::{SchemaError, connect, failed};
@@ -53,12 +54,6 @@ pub(crate) struct Rights {
     is_migrated: bool,
     #[diesel(sql_type = Bool)]
     pub(crate) may_read: bool,
-}
-
-#[derive(QueryableByName)]
-struct Named {
-    #[diesel(sql_type = Text)]
-    name: String,
 }
 
 /// A role that is to read patients.

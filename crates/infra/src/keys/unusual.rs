@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::database::cluster::parts::{Part, of_each_part};
 use crate::database::connecting::clock;
 use crate::database::connecting::share::Share;
+use crate::database::rows::Id;
 use crate::keys::PostgresKeyStore;
 use crate::keys::habit::{habit, is_in_part};
 use crate::keys::only_refused::NIGHT;
@@ -193,7 +194,7 @@ impl<'a> Look<'a> {
             kind.column(),
             kind.is_news()
         );
-        let marked: Vec<Marked> = diesel::sql_query(mark)
+        let marked: Vec<Id> = diesel::sql_query(mark)
             .bind::<Timestamptz, _>(self.now)
             .bind::<Array<SqlUuid>, _>(organisations)
             .bind::<Array<SqlUuid>, _>(keys)
@@ -243,12 +244,6 @@ impl<'a> Look<'a> {
             Kind::Refused => find.load(connection),
         }
     }
-}
-
-#[derive(QueryableByName)]
-struct Marked {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
 }
 
 #[derive(QueryableByName)]

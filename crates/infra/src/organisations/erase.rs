@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::audit::log::record;
 use crate::database::connecting::lock_wait::{LockPatience, with_lock_patience};
 use crate::database::connecting::url::DatabaseUrl;
+use crate::database::rows::Id;
 use crate::database::schema::schema_error::{SchemaError, connect};
 use crate::organisations::row::OrganisationRow;
 use crate::schema::{key_answers, key_refusals, key_uses, organisations, patients};
@@ -97,19 +98,13 @@ pub fn erase_organisation(
 fn erase_batch(connection: &mut PgConnection, organisation: Uuid, after: Uuid) -> QueryResult<Option<Uuid>> {
     connection.batch_execute(PLAN)?;
     let with = |statement| diesel::sql_query(statement).bind::<SqlUuid, _>(organisation);
-    let next: Vec<Next> = with(NEXT).bind::<SqlUuid, _>(after).load(connection)?;
-    let Some(Next { id: last }) = next.last() else { return Ok(None) };
+    let next: Vec<Id> = with(NEXT).bind::<SqlUuid, _>(after).load(connection)?;
+    let Some(Id { id: last }) = next.last() else { return Ok(None) };
     with(NOTE).bind::<SqlUuid, _>(after).bind::<SqlUuid, _>(last).execute(connection)?;
     let erased = with(ERASE).bind::<SqlUuid, _>(after).bind::<SqlUuid, _>(last).execute(connection)?;
     // With the batch: a run that goes on after another was cut off knows what that one did.
     with(COUNT).bind::<BigInt, _>(i64::try_from(erased).unwrap_or(i64::MAX)).execute(connection)?;
     Ok(Some(*last))
-}
-
-#[derive(QueryableByName)]
-struct Next {
-    #[diesel(sql_type = SqlUuid)]
-    id: Uuid,
 }
 
 /// Erases what is known of the organisation's requests, and records how many patients were erased in all.

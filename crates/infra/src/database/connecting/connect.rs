@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use diesel::sql_types::Text;
 
 use crate::abandoned::{Abandoned, CallError};
 use crate::database::connecting::clock;
 use crate::database::connecting::durability::Durability;
 use crate::database::connecting::url::DatabaseUrl;
+use crate::database::rows::Named;
 use crate::diesel_errors::without_row_values;
 use crate::metrics::{CONNECTIONS, note_unreachable};
 
@@ -134,7 +134,7 @@ fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectEr
     let mut connection = OpenConnection::new(establish(url)?)?;
     if url.durability() == Durability::Full {
         connection.batch_execute(SET_DURABILITY).map_err(failed)?;
-        let off: Vec<Setting> = diesel::sql_query(NOT_DURABLE).load(&mut *connection).map_err(failed)?;
+        let off: Vec<Named> = diesel::sql_query(NOT_DURABLE).load(&mut *connection).map_err(failed)?;
         if !off.is_empty() {
             let names: Vec<_> = off.into_iter().map(|setting| setting.name).collect();
             return Err(ConnectError::NotDurable(names.join(", ")));
@@ -145,12 +145,6 @@ fn set_up(url: &DatabaseUrl, settings: &str) -> Result<OpenConnection, ConnectEr
         connection.batch_execute(settings).map_err(failed)?;
     }
     Ok(connection)
-}
-
-#[derive(QueryableByName)]
-struct Setting {
-    #[diesel(sql_type = Text)]
-    name: String,
 }
 
 /// Libpq tries one host after the other and waits the whole time-out for a host that is stopped. So if only one of
@@ -205,7 +199,7 @@ mod tests {
 
     fn setting(connection: &mut PgConnection, name: &str) -> String {
         let query = diesel::sql_query(format!("SELECT current_setting('{name}') AS name"));
-        query.get_result::<Setting>(connection).unwrap().name
+        query.get_result::<Named>(connection).unwrap().name
     }
 
     #[test]
@@ -219,7 +213,7 @@ mod tests {
             let mut connection = connect(&url(database.service.expose()), "").unwrap();
             assert_eq!(setting(&mut connection, "synchronous_commit"), expected, "{drifted}");
             let source = "SELECT source AS name FROM pg_settings WHERE name = 'synchronous_commit'";
-            let source = diesel::sql_query(source).get_result::<Setting>(&mut *connection).unwrap().name;
+            let source = diesel::sql_query(source).get_result::<Named>(&mut *connection).unwrap().name;
             assert_eq!(source, "session", "a reload of the configuration changes nothing");
         }
     }

@@ -8,6 +8,7 @@ use diesel::sql_types::{Bool, Nullable, Text};
 
 use crate::database::cluster::extension::has_citus;
 use crate::database::connecting::url::DatabaseUrl;
+use crate::database::rows::Named;
 use crate::database::schema::means_to_read::{MeansToRead, READABLE, means};
 use crate::database::schema::migrations::{assert_not_newer, connect_alone};
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, connect, failed};
@@ -201,30 +202,25 @@ pub fn missing_for(url: &DatabaseUrl, role: &str) -> Result<Vec<String>, SchemaE
 
 /// The privileges that the service needs and a role does not have: without a name, the role that connects.
 pub(crate) fn missing(connection: &mut PgConnection, role: Option<&str>) -> QueryResult<Vec<String>> {
-    #[derive(QueryableByName)]
-    struct Missing {
-        #[diesel(sql_type = Text)]
-        what: String,
-    }
     let checks = privileges(connection)?.map(|Privilege { name, table, column }| match column {
         None => {
-            format!("SELECT '{name} on {table}' AS what FROM service WHERE NOT has_table_privilege(role, '{table}', '{name}')")
+            format!("SELECT '{name} on {table}' AS name FROM service WHERE NOT has_table_privilege(role, '{table}', '{name}')")
         }
         Some(column) => format!(
-            "SELECT '{name} ({column}) on {table}' AS what
+            "SELECT '{name} ({column}) on {table}' AS name
              FROM service WHERE NOT has_column_privilege(role, '{table}', '{column}', '{name}')"
         ),
     });
     let called = CALLED.map(|function| {
         format!(
-            "SELECT 'EXECUTE on {function}' AS what
+            "SELECT 'EXECUTE on {function}' AS name
              FROM service WHERE NOT has_function_privilege(role, '{function}', 'EXECUTE')"
         )
     });
-    let connect = "SELECT 'CONNECT on the database' AS what
+    let connect = "SELECT 'CONNECT on the database' AS name
          FROM service WHERE NOT has_database_privilege(role, current_database(), 'CONNECT')";
     let checks = checks.chain(called).chain([connect.to_owned()]).collect::<Vec<_>>().join(" UNION ALL ");
     let query = format!("WITH service AS (SELECT coalesce($1::name, current_user) AS role) {checks}");
-    let missing: Vec<Missing> = diesel::sql_query(query).bind::<Nullable<Text>, _>(role).load(connection)?;
-    Ok(missing.into_iter().map(|missing| missing.what).collect())
+    let missing: Vec<Named> = diesel::sql_query(query).bind::<Nullable<Text>, _>(role).load(connection)?;
+    Ok(missing.into_iter().map(|missing| missing.name).collect())
 }

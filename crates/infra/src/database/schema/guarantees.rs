@@ -4,6 +4,7 @@
 use diesel::prelude::*;
 use diesel::sql_types::{Array, Text};
 
+use crate::database::rows::Named;
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 
 /// Unique indexes on which promises rest.
@@ -18,12 +19,6 @@ const MISSING: &str = "SELECT name FROM unnest($1) AS name WHERE NOT EXISTS (SEL
     WHERE indexrelid = to_regclass(name) AND indisunique AND indisvalid)";
 const UNLOGGED: &str = "SELECT relname::text AS name FROM pg_class
     WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND relpersistence <> 'p' ORDER BY relname";
-
-#[derive(QueryableByName)]
-struct Named {
-    #[diesel(sql_type = Text)]
-    name: String,
-}
 
 /// Refuses a migrated database that could store something twice, or that loses tables in a crash.
 pub fn assert_guaranteed(over: &mut CheckConnection) -> Result<(), SchemaError> {

@@ -14,6 +14,7 @@ use super::insert::{InsertBatch, Tables};
 use crate::database::cluster::shards::STORE;
 use crate::database::cluster::spread::is_spread;
 use crate::database::connecting::url::DatabaseUrl;
+use crate::database::rows::Named;
 use crate::database::schema::migrations::lock;
 use crate::database::schema::schema_error::{SchemaError, connect, failed};
 use crate::diesel_errors::{Failure, failure};
@@ -48,12 +49,6 @@ struct ShardTables {
     erasures: String,
     #[diesel(sql_type = Text)]
     places: String,
-}
-
-#[derive(QueryableByName)]
-struct Named {
-    #[diesel(sql_type = Text)]
-    name: String,
 }
 
 /// Makes the functions of the shards that there are, as the owner, for the roles that insert patients. Does nothing
