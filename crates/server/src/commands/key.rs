@@ -56,12 +56,12 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
         KeyCommand::ClearSentInClear(KeyArguments { key, run, output }) => {
             clear_mark(keys, key, &audit(&run, configuration), &output).await
         }
-        KeyCommand::Contact { key, set, run, output } => {
+        KeyCommand::Contact { set, key: KeyArguments { key, run, output } } => {
             contact(keys, key, set.as_ref(), &audit(&run, configuration), &output).await
         }
         KeyCommand::Pause(arguments) => pause(keys, &arguments, configuration).await,
         KeyCommand::Resume(arguments) => resume(keys, &arguments, configuration).await,
-        KeyCommand::Networks { key, allow, run, output } => {
+        KeyCommand::Networks { allow, key: KeyArguments { key, run, output } } => {
             if let Some(networks) = &allow {
                 keys.set_allowed_networks(key, None, networks, &audit(&run, configuration)).await?;
             }

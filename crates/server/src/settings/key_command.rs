@@ -71,29 +71,19 @@ pub(crate) enum KeyCommand {
     Resume(PauseArguments),
     /// Show or set the networks from which a key is accepted
     Networks {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
         /// Networks from which it is accepted, such as 203.0.113.7,10.0.0.0/8, or `any`
         #[arg(long, value_name = "NETWORKS")]
         allow: Option<AllowedNetworks>,
         #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
+        key: KeyArguments,
     },
     /// Show or set the vendor to call about a key
     Contact {
-        /// The key's id, as `key list` shows it
-        #[arg(value_name = "KEY_ID", value_parser = parse_id::<KeyId>)]
-        key: KeyId,
         /// The vendor, such as "Acme Bookings, 02 5550 1234", or an empty text for none
         #[arg(long, value_name = "TEXT", value_parser = KeyContact::new)]
         set: Option<KeyContact>,
         #[command(flatten)]
-        run: Run,
-        #[command(flatten)]
-        output: Output,
+        key: KeyArguments,
     },
     /// Revoke a key at once and for good
     Revoke(KeyArguments),
