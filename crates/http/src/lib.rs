@@ -42,7 +42,7 @@ pub use hsts::Hsts;
 pub use log_pace::LogPace;
 pub use methods::Methods;
 pub use metrics::write_metrics;
-pub use openapi::{example_patient, fields_table, openapi, whole_example_patient};
+pub use openapi::{example_patient, openapi, whole_example_patient};
 pub use patients::body::within_limits;
 pub use patients::rate_limit::{Allowance, Rate, RateLimit, TokenBuckets};
 pub use postman::postman_collection;

@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-use intake_http::{fields_table, openapi};
+use intake_domain::{Definition, Field};
+use intake_http::openapi;
 
 #[test]
 fn the_openapi_document_is_the_reviewed_one() {
@@ -19,6 +20,18 @@ fn the_guide_has_the_table_of_fields() {
         let (_, after) = rest.split_once("<!-- /fields -->").unwrap();
         format!("{before}<!-- fields -->\n{}<!-- /fields -->{after}", fields_table())
     });
+}
+
+/// The rules of the fields as a table of Markdown.
+fn fields_table() -> String {
+    let row = |field: Field| {
+        let Definition { name, is_required, description, rule, .. } = field.definition();
+        format!("| `{name}` | {description} | {} | {rule} |\n", if *is_required { "yes" } else { "no" })
+    };
+    format!(
+        "| Field | What it holds | Required | Rule |\n|---|---|---|---|\n{}",
+        Field::ALL.iter().copied().map(row).collect::<Vec<_>>().concat()
+    )
 }
 
 /// Asserts that a document is what it should be, or makes it so.

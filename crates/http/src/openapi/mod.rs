@@ -63,19 +63,6 @@ pub fn openapi(base_url: &str) -> String {
     blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value))
 }
 
-/// The rules of the fields as a table of Markdown, for the guide.
-#[must_use]
-pub fn fields_table() -> String {
-    let row = |field: Field| {
-        let Definition { name, is_required, description, rule, .. } = field.definition();
-        format!("| `{name}` | {description} | {} | {rule} |\n", if *is_required { "yes" } else { "no" })
-    };
-    format!(
-        "| Field | What it holds | Required | Rule |\n|---|---|---|---|\n{}",
-        Field::ALL.iter().copied().map(row).collect::<Vec<_>>().concat()
-    )
-}
-
 /// A patient with what is required, as one line of JSON.
 #[must_use]
 pub fn example_patient() -> String {
