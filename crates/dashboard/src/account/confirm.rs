@@ -3,7 +3,6 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{
@@ -22,7 +21,7 @@ use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::part::{Members, Part};
 use crate::page::passwords::codes_locked;
-use crate::page::shell::{Shell, redirect, render};
+use crate::page::shell::{Shell, redirect, redirect_with_cookie, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Newcomer, Visitor};
 
@@ -197,9 +196,7 @@ pub(crate) async fn submit_passkey(
 
 /// Redirects a confirmed member to the page that was asked for. The session goes on under this token.
 pub(crate) fn go_on(next: &Destination, renewed: &Token) -> HttpResponse {
-    let mut response = HttpResponse::SeeOther();
-    response.insert_header((LOCATION, next.as_str()));
-    response.insert_header((SET_COOKIE, cookie::SESSION.set(renewed))).finish()
+    redirect_with_cookie(next.as_str(), cookie::SESSION.set(renewed))
 }
 
 impl ConfirmPage {

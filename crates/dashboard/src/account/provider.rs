@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::{HttpRequest, HttpResponse};
 use intake_domain::{CODE_LIMIT, IdentityProvider, OrganisationId, Passwords, ProviderError, ProviderRound, Token};
 use intake_edge as edge;
@@ -18,7 +17,7 @@ use crate::page::error::PageError;
 use crate::page::invitation_path::invitation_path;
 use crate::page::message::Message;
 use crate::page::part::shared;
-use crate::page::shell::{redirect, render};
+use crate::page::shell::{redirect, redirect_with_cookie, render};
 
 const COOKIE: &str = "__Host-intake-provider";
 
@@ -68,7 +67,7 @@ pub(crate) async fn leave(request: &HttpRequest, errand: &Errand) -> Result<Http
     match provider.begin(&round, is_anew).await {
         Ok(address) => {
             let cookie = cookie::header(COOKIE, &errand.to_cookie(&round), CODE_LIMIT);
-            Ok(HttpResponse::SeeOther().insert_header((LOCATION, address)).insert_header((SET_COOKIE, cookie)).finish())
+            Ok(redirect_with_cookie(&address, cookie))
         }
         Err(error) => refuse(&error, name, errand),
     }

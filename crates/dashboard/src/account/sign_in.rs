@@ -26,7 +26,7 @@ use crate::page::form_token::FormToken;
 use crate::page::part::{Members, Part, shared};
 use crate::page::passwords::{PasswordsOn, codes_locked, has_passwords, passwords};
 use crate::page::refused::{self, Refusal};
-use crate::page::shell::{redirect, render};
+use crate::page::shell::{redirect, redirect_with_cookie, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Person, origin};
 use crate::page::{cookie, draft, notice};
@@ -292,9 +292,7 @@ pub(crate) async fn waiting(
 
 /// Lets the browser wait for its code, and redirects to where it is typed.
 pub(crate) fn code_needed(next: &Destination, waiting: &Token) -> HttpResponse {
-    let mut response = HttpResponse::SeeOther();
-    response.insert_header((LOCATION, next.after("/sign-in/code")));
-    response.insert_header((SET_COOKIE, cookie::WAITING.set(waiting))).finish()
+    redirect_with_cookie(&next.after("/sign-in/code"), cookie::WAITING.set(waiting))
 }
 
 /// Tells the other administrators of a sign-in that has accepted an invitation.
@@ -315,9 +313,7 @@ pub(crate) fn signed_in_under(request: &HttpRequest, token: &Token) -> HttpRespo
 /// Starts the browser's session, and redirects to the page that was asked for.
 pub(crate) fn signed_in_at(request: &HttpRequest, next: &Destination, token: &Token) -> HttpResponse {
     note_browser_later(request, token);
-    let mut response = HttpResponse::SeeOther();
-    response.insert_header((LOCATION, next.as_str()));
-    response.insert_header((SET_COOKIE, cookie::SESSION.set(token))).finish()
+    redirect_with_cookie(next.as_str(), cookie::SESSION.set(token))
 }
 
 /// Tells the member by mail of a browser that they have not signed in by before, once it was answered.

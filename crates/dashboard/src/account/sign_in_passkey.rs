@@ -1,7 +1,6 @@
 //! Signing in with a passkey: alone, or after the password in place of the code.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::Form;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
@@ -19,7 +18,7 @@ use crate::page::destination::Destination;
 use crate::page::error::PageError;
 use crate::page::part::Part;
 use crate::page::passwords::PasswordsOn;
-use crate::page::shell::render;
+use crate::page::shell::{redirect_with_cookie, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::origin;
 
@@ -47,9 +46,7 @@ pub(crate) async fn begin(
         return render(StatusCode::TOO_MANY_REQUESTS, &PasskeyPage { prompt });
     }
     begin_passkey_sign_in(passkeys.as_ref(), &token, origin.at).await?;
-    let mut response = HttpResponse::SeeOther();
-    response.insert_header((LOCATION, "/sign-in/passkey"));
-    Ok(response.insert_header((SET_COOKIE, cookie::PASSKEY.set(&token))).finish())
+    Ok(redirect_with_cookie("/sign-in/passkey", cookie::PASSKEY.set(&token)))
 }
 
 pub(crate) async fn page(

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use actix_web::http::header::LOCATION;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
 use askama::Template;
 use intake_domain::{Role, Zone};
 use intake_edge as edge;
@@ -65,4 +65,9 @@ pub(crate) fn render(status: StatusCode, page: &impl Template) -> Result<HttpRes
 /// Redirects to another page, after a change.
 pub(crate) fn redirect(path: &str) -> HttpResponse {
     HttpResponse::SeeOther().insert_header((LOCATION, path)).finish()
+}
+
+/// Redirects to another page, and gives the browser a cookie.
+pub(crate) fn redirect_with_cookie(path: &str, cookie: String) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((LOCATION, path)).insert_header((SET_COOKIE, cookie)).finish()
 }
