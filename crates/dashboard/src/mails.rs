@@ -131,11 +131,14 @@ impl Mails {
         let SignedIn { member, organisation_name, .. } = by;
         let (name, organisation) = (without_links(key.name), without_links(organisation_name));
         let (hint, vendor) = (key.hint, vendor(key.contact));
-        let (done, effect) = match change {
-            KeyChange::Created => ("created", String::new()),
-            KeyChange::Replaced => ("created a replacement for", String::new()),
-            KeyChange::Paused => ("paused", " Requests using it are refused until the key is resumed.".to_owned()),
-            KeyChange::Resumed(use_of_it) => ("resumed", format!(" {use_of_it}")),
+        let was = |done: &str| format!("API key “{name}” was {done}");
+        let (done, subject, effect) = match change {
+            KeyChange::Created => ("created", was("created"), String::new()),
+            KeyChange::Replaced => ("created a replacement for", was("replaced"), String::new()),
+            KeyChange::Paused => {
+                ("paused", was("paused"), " Requests using it are refused until the key is resumed.".to_owned())
+            }
+            KeyChange::Resumed(use_of_it) => ("resumed", was("resumed"), format!(" {use_of_it}")),
             KeyChange::NetworksAllowed(networks, why_refused) => {
                 let whence = match networks.are_any() {
                     true => "from any network".to_owned(),
@@ -145,23 +148,16 @@ impl Mails {
                     Some(why) => format!(" Requests using it are refused from everywhere, because {why}."),
                     None => format!(" Requests using it are accepted {whence}."),
                 };
-                ("changed the allowed networks of", effect)
+                let subject = format!("Allowed networks of API key “{name}” were changed");
+                ("changed the allowed networks of", subject, effect)
             }
-            KeyChange::Revoked => ("revoked", " Requests using it are refused.".to_owned()),
+            KeyChange::Revoked => ("revoked", was("revoked"), " Requests using it are refused.".to_owned()),
         };
         let text = format!(
             "{} ({}) has {done} the API key “{name}” (…{hint}) of {organisation}.{effect}{vendor}",
             without_links(member.name.as_str()),
             member.email
         );
-        let subject = match change {
-            KeyChange::Created => format!("API key “{name}” was created"),
-            KeyChange::Replaced => format!("API key “{name}” was replaced"),
-            KeyChange::Paused => format!("API key “{name}” was paused"),
-            KeyChange::Resumed(_) => format!("API key “{name}” was resumed"),
-            KeyChange::NetworksAllowed(..) => format!("Allowed networks of API key “{name}” were changed"),
-            KeyChange::Revoked => format!("API key “{name}” was revoked"),
-        };
         let others =
             self.members(members, member.organisation_id).await.into_iter().filter(|other| other.id != member.id);
         for other in others {
