@@ -44,8 +44,9 @@ struct TextPage {
 #[derive(Deserialize)]
 pub(crate) struct TextForm {
     form_token: String,
-    #[serde(alias = "name", alias = "note", alias = "contact")]
-    text: String,
+    name: Option<String>,
+    note: Option<String>,
+    contact: Option<String>,
 }
 
 pub(crate) async fn page(kind: Kind, own: OwnKey) -> Result<HttpResponse, PageError> {
@@ -65,10 +66,16 @@ pub(crate) async fn write(
 ) -> Result<HttpResponse, PageError> {
     let OwnKey { visitor, key, filter } = &own;
     visitor.assert_own_form(&form.form_token)?;
-    let text = match kind.parse(&form.text) {
+    let sent = match kind {
+        Kind::Name => &form.name,
+        Kind::Note => &form.note,
+        Kind::Contact => &form.contact,
+    };
+    let sent = sent.as_deref().ok_or(PageError::BadForm)?;
+    let text = match kind.parse(sent) {
         Ok(text) => text,
         Err(error) => {
-            let page = TextPage::new(kind, &own, TextField::new(kind, &*form.text, Some(error.to_string())));
+            let page = TextPage::new(kind, &own, TextField::new(kind, sent, Some(error.to_string())));
             return render(StatusCode::UNPROCESSABLE_ENTITY, &page);
         }
     };

@@ -1,5 +1,6 @@
 //! `intake deliver`: gives each patient and each erasure of an organisation to a target, at least once and in the order
-//! of each patient. The token of the feed is kept when the target has taken everything before it.
+//! of each patient. The token of the feed moves on when everything before it was taken, refused, or kept in the folder
+//! for another attempt.
 
 mod capabilities;
 mod event;
