@@ -160,11 +160,8 @@ impl Proposal {
         let command =
             format!("intake-import {} --check --report check.csv", quoted(&self.arguments.file.to_string_lossy()));
         if let Some((form, arguments, rows)) = &self.alone {
-            let (form, options) = (form.as_str(), arguments.options());
-            writeln!(
-                text,
-                "if {form} is meant in every row, {rows} would arrive, instead of {valid}:\n{command} {options}"
-            )?;
+            let (meant, options) = (format!("if {} is meant in every row", form.as_str()), arguments.options());
+            writeln!(text, "{meant}, {rows} would arrive, instead of {valid}:\n{command} {options}")?;
         }
         if let Some(rows) = self.first_name_first {
             let named = "if each name without a comma begins with the first name";

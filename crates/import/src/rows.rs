@@ -11,7 +11,7 @@ use crate::arguments::Arguments;
 use crate::columns::{Columns, OTHER_DELIMITERS, Texts, csv_header, say_delimiter};
 use crate::counted::counted;
 use crate::json_lines::JsonLines;
-use crate::strict_csv::{Cells, StrictCsv};
+use crate::strict_csv::{Broken, Cells, StrictCsv};
 use crate::workbook::{Cell, SERIALS, Sheet};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -155,7 +155,7 @@ impl Table {
         let header = match &mut table {
             Self::Csv(reader) => {
                 reader.pass_to(wanted)?;
-                let header = reader.next().context("the header cannot be read")?.map(csv_header);
+                let header = reader.next_filled(csv_header).context("the header cannot be read")?;
                 check(header.as_ref().map(|_| reader.row), "file")?;
                 header.transpose()?.unwrap_or_default()
             }
@@ -205,7 +205,7 @@ impl Table {
         Ok(match self {
             Self::Csv(reader) => {
                 let text = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
-                let cells = reader.next()?.map(|row| row.map(|cells| cells.iter().map(text).collect()));
+                let cells = reader.next_filled(|row| row.map(|cells| cells.iter().map(text).collect()))?;
                 cells.map(|cells| (reader.row, cells.unwrap_or_default()))
             }
             Self::Sheet(sheet) => sheet.next().map(|(row, cells)| {
@@ -218,11 +218,10 @@ impl Table {
     fn next(&mut self, columns: &Columns) -> io::Result<Option<Row>> {
         let (number, end, texts) = match self {
             Self::Csv(reader) => {
-                let texts = match reader.next()? {
-                    None => return Ok(None),
-                    Some(Ok(cells)) => csv_texts(cells, columns),
-                    Some(Err(broken)) => Err(broken.to_string()),
+                let read = |row: Result<&Cells, Broken>| {
+                    row.map_err(|why| why.to_string()).and_then(|row| csv_texts(row, columns))
                 };
+                let Some(texts) = reader.next_filled(read)? else { return Ok(None) };
                 (reader.row, reader.read, texts)
             }
             Self::Sheet(sheet) => {

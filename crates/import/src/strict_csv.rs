@@ -81,21 +81,31 @@ impl<Source: BufRead> StrictCsv<Source> {
         Ok(())
     }
 
-    /// The next row with a text in it; none after the last one.
+    /// The next row that is not blank; none after the last one.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<&Cells, Broken>>> {
         loop {
             let Some((mut scan, is_ended)) = self.read_row()? else { return Ok(None) };
+            if scan.place == Place::CellBegins && self.cells.len() == 0 {
+                continue;
+            }
             if !is_ended && scan.place == Place::Quoted {
                 scan.fault = Some(Fault::NeverClosed { cell: self.cells.len() + 1, line: scan.quote_line });
             } else if scan.bytes > ROW_BYTES_MAX {
                 scan.fault = scan.fault.or(Some(Fault::TooLong));
             }
             self.cells.end_cell();
-            if scan.fault.is_none() && self.cells.text.is_empty() {
-                continue;
-            }
             let lines = self.cells.lines;
             return Ok(Some(scan.fault.map_or(Ok(&self.cells), |fault| Err(Broken { fault, lines }))));
+        }
+    }
+
+    /// Reads the next row that has a text in a cell; none after the last one.
+    pub(crate) fn next_filled<T>(&mut self, read: impl FnOnce(Result<&Cells, Broken>) -> T) -> io::Result<Option<T>> {
+        loop {
+            match self.next()? {
+                Some(Ok(cells)) if cells.text.is_empty() => {}
+                row => return Ok(row.map(read)),
+            }
         }
     }
 
