@@ -141,7 +141,7 @@ impl FromStr for Mapping {
             NAMES => Held::Names,
             name => Held::Field(name.parse::<Field>().map_err(|error| error.to_string())?),
         };
-        Ok(Self { header: header.trim().to_owned(), held })
+        Ok(Self { header: header_in_one_line(header), held })
     }
 }
 
@@ -152,6 +152,11 @@ impl FromStr for Setting {
         let (field, value) = text.split_once('=').ok_or("write FIELD=VALUE")?;
         Ok(Self { field: field.parse().map_err(|error: UnknownField| error.to_string())?, value: value.to_owned() })
     }
+}
+
+/// A header without the line breaks and spaces that only lay it out.
+pub(crate) fn header_in_one_line(header: &str) -> String {
+    header.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn optional_field(name: &str) -> Result<Field, String> {

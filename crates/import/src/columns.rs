@@ -3,7 +3,7 @@
 use anyhow::{Context, anyhow, bail};
 use intake_domain::{ByField, Field, UnknownField};
 
-use crate::arguments::{Arguments, Held, Mapping};
+use crate::arguments::{Arguments, Held, Mapping, header_in_one_line};
 use crate::headers::{OF_THE_REGISTER, options, suggested};
 use crate::names::{Splitting, split};
 use crate::strict_csv::{Broken, Cells, Fault};
@@ -120,7 +120,8 @@ fn advice(header: &[&str], arguments: &Arguments, held: &[Held]) -> Vec<String> 
         return (!suggested.is_empty()).then(|| ready(&suggested)).into_iter().collect();
     }
     let named_alone = (!named.is_empty()).then(|| ready(&owned(&named)));
-    let unknown: Vec<_> = unknown.iter().map(|mapping| format!("{:?}", mapping.header)).collect();
+    let left_out = arguments.map.iter().filter(|mapping| mapping.held == Held::Nothing);
+    let unknown: Vec<_> = left_out.chain(unknown).map(|mapping| format!("{:?}", mapping.header)).collect();
     let is_any_known = !named.is_empty() || held.iter().any(|held| *held != Held::Nothing);
     let other = if !is_any_known {
         Some("if the header is further down, name its row with --header-row".to_owned())
@@ -135,14 +136,14 @@ pub(crate) fn csv_header(header: Result<&Cells, Broken>) -> anyhow::Result<Vec<S
     let cells = header.map_err(|broken| {
         anyhow!("the header cannot be read: {}", delimiter_hint(&broken).unwrap_or(broken.to_string()))
     })?;
-    let texts = cells.iter().map(|cell| std::str::from_utf8(cell).map(|text| text.trim().to_owned()));
+    let texts = cells.iter().map(std::str::from_utf8);
     let header = texts.collect::<Result<Vec<_>, _>>().context("the header is not UTF-8: save the file as UTF-8")?;
     if let [only] = header.as_slice()
         && let Some(hint) = OTHER_DELIMITERS.iter().find(|(character, ..)| only.contains(*character)).map(say_delimiter)
     {
         bail!("the header has one cell: {hint}");
     }
-    Ok(header)
+    Ok(header.into_iter().map(header_in_one_line).collect())
 }
 
 /// Returns what to do about a header whose first quoted cell is not followed by the delimiter but by another one.

@@ -36,7 +36,13 @@ pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
 }
 
 /// Words that say nothing of a column's content.
-const FILLERS: [&str; 13] = [
+const FILLERS: [&str; 19] = [
+    "what",
+    "whats",
+    "is",
+    "the",
+    "please",
+    "enter",
     "your",
     "patient",
     "patients",
@@ -52,11 +58,12 @@ const FILLERS: [&str; 13] = [
     "residential",
 ];
 /// Words that are cut short.
-const SHORT: [(&str, &str); 6] = [
+const SHORT: [(&str, &str); 7] = [
     ("no", "number"),
     ("num", "number"),
     ("addr", "address"),
     ("terr", "territory"),
+    ("pc", "postcode"),
     ("ph", "phone"),
     ("mob", "mobile"),
 ];
@@ -91,7 +98,8 @@ fn named(header: &str) -> Option<Held> {
 fn telling(header: &str) -> String {
     let plain = header.to_lowercase().replace(['\'', '’'], "");
     let words = plain.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !FILLERS.contains(word));
-    words.map(|word| SHORT.iter().find(|(short, _)| *short == word).map_or(word, |(_, whole)| *whole)).collect()
+    let whole = |word| SHORT.iter().find(|(short, _)| *short == word).map_or(word, |(_, whole)| *whole);
+    words.map(whole).collect::<String>().replace("datebirth", "birthdate")
 }
 
 /// Names the columns whose values are not imported.
@@ -142,6 +150,12 @@ mod tests {
             ("Country of residence", field(Field::Country)),
             ("Client's surname", field(Field::LastName)),
             ("Patient's name", Some(Held::Names)),
+            ("Client date of birth", field(Field::DateOfBirth)),
+            ("What is your first name?", field(Field::FirstName)),
+            ("What's your surname?", field(Field::LastName)),
+            ("Please enter the patient's mobile number:", field(Field::PhoneNumber)),
+            ("PC", field(Field::Postcode)),
+            ("What is the reason?", None),
             ("Suburb/State", None),
             ("First/last name", None),
             ("Name / Phone", None),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use intake_domain::conversions::DateForm;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, header_in_one_line};
 use crate::columns::{Columns, OTHER_DELIMITERS, Texts, csv_header, say_delimiter};
 use crate::counted::counted;
 use crate::json_lines::JsonLines;
@@ -167,7 +167,7 @@ impl Table {
                     let further = ". If the header is further down, name its row with --header-row";
                     anyhow!("the header, row {row}: a cell {why}{}", if wanted == 0 { further } else { "" })
                 })?;
-                header.iter().map(|cell| cell.trim().to_owned()).collect()
+                header.iter().map(|cell| header_in_one_line(cell)).collect()
             }
         };
         Ok((table, header))

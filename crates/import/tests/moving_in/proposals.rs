@@ -173,3 +173,31 @@ fn names_without_a_comma_beside_others_are_read_where_their_order_is_said() {
     let headed = ["--first-name-first", "--map", "Surname, Given=firstName+lastName"];
     assert!(import.fail("headed.csv", &headed).1.contains("row 2: the names have no comma"), "the header decides");
 }
+
+#[test]
+fn a_header_of_several_lines_is_proposed_in_one() {
+    let import = Import::start();
+    let people = "Ada,Lovelace,+61491570006,1985-12-10\n";
+    import.write("patients.csv", format!("\"Given\nName(s)  *\",Family  Name,Mobile,\"Date of \r\n birth\"\n{people}"));
+    let (options, said) = import.propose("patients.csv");
+    assert!(said.starts_with("1 row: 1 would arrive, 0 stay refused; nothing was sent\n"), "{said}");
+    let maps = ["Given Name(s) *=firstName", "Family Name=lastName", "Mobile=phoneNumber", "Date of birth=dateOfBirth"];
+    assert_eq!(options, maps.map(|map| ["--map", map]).concat());
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    assert!(import.run("patients.csv", &options).starts_with("1 row: 1 created"));
+    // As the cell is written, too.
+    let written = ["--map", "Given\nName(s)  *=firstName", "--map", "Family  Name=lastName"];
+    assert!(
+        import.run("patients.csv", &[&written[..], &options[4..]].concat()).starts_with("1 row: 0 created, 1 created")
+    );
+}
+
+#[test]
+fn a_proposal_without_a_required_column_names_those_that_may_hold_it() {
+    let import = Import::start();
+    import.write("patients.csv", format!("firstName,Nickname,Contact details,Born\nAda,Lovelace,{REST}\n"));
+    let output = import.command("patients.csv", &["--propose"]).output().unwrap();
+    let said = crate::import::complaint(&output);
+    let held = "one of these may hold lastName or phoneNumber: \"Nickname\", \"Contact details\"\n";
+    assert!(said.ends_with(held), "{said}");
+}
