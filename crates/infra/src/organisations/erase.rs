@@ -64,17 +64,17 @@ pub fn erase_organisation(
     let mut connection = connect(owner)?;
     let id = *organisation.as_uuid();
     let found = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
-        let found = organisations::table.find(id).select(OrganisationRow::as_select()).first(connection).optional()?;
-        let patients = patients::table.filter(patients::organisation_id.eq(id)).count().get_result(connection)?;
-        Ok((found, patients))
+        organisations::table.find(id).select(OrganisationRow::as_select()).first(connection).optional()
     })?;
-    match found {
-        (None, _) => return Ok(EraseOrganisation::NotFound),
-        (Some(OrganisationRow { closed_at: None, .. }), _) => return Ok(EraseOrganisation::NotClosed),
-        (Some(OrganisationRow { name, .. }), patients) if !agrees(&name, patients) => {
-            return Ok(EraseOrganisation::NotAgreed);
-        }
-        _ => {}
+    let Some(OrganisationRow { name, closed_at, .. }) = found else { return Ok(EraseOrganisation::NotFound) };
+    if closed_at.is_none() {
+        return Ok(EraseOrganisation::NotClosed);
+    }
+    let patients = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
+        patients::table.filter(patients::organisation_id.eq(id)).count().get_result(connection)
+    })?;
+    if !agrees(&name, patients) {
+        return Ok(EraseOrganisation::NotAgreed);
     }
     let erased = with_lock_patience(owner, &mut connection, PATIENCE, |connection| {
         connection.transaction(|connection| connection.batch_execute(WAIT))?;

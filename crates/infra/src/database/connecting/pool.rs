@@ -89,21 +89,22 @@ impl Database {
         share: Share,
         work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        let until = Instant::now() + self.deadline;
-        let Some(connections) = share.connections() else { return self.run_until(until, work).await };
-        let permit = timeout_at(until.into(), self.semaphore(share, connections).acquire_owned()).await;
-        let _permit =
-            permit.map_err(|_| self.waited_in_vain())?.map_err(|error| StoreError::Unexpected(error.into()))?;
-        self.run_until(until, work).await
+        self.run_within(self.deadline, share, work).await
     }
 
     /// Does the work with less patience than the deadline, unless that is shorter.
     pub(crate) async fn run_within<T: Send + 'static>(
         &self,
         limit: Duration,
+        share: Share,
         work: impl Fn(&mut PgConnection) -> QueryResult<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        self.run_until(Instant::now() + self.deadline.min(limit), work).await
+        let until = Instant::now() + self.deadline.min(limit);
+        let Some(connections) = share.connections() else { return self.run_until(until, work).await };
+        let permit = timeout_at(until.into(), self.semaphore(share, connections).acquire_owned()).await;
+        let _permit =
+            permit.map_err(|_| self.waited_in_vain())?.map_err(|error| StoreError::Unexpected(error.into()))?;
+        self.run_until(until, work).await
     }
 
     /// Does the work in one transaction.

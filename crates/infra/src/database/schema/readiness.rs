@@ -8,6 +8,7 @@ use intake_domain::{Environment, StoreError};
 
 use crate::database::connecting::clock;
 use crate::database::connecting::pool::Database;
+use crate::database::connecting::share::Share;
 use crate::database::schema::environment::stamp;
 use crate::database::schema::grants::missing;
 use crate::database::schema::migrations::{has_all_known, has_versions};
@@ -38,7 +39,7 @@ pub enum Unready {
 impl Database {
     /// Checks what the service needs of its database, within this time.
     pub async fn readiness(&self, environment: Environment, limit: Duration) -> Result<(), Unready> {
-        let checked = self.run_within(limit, move |connection| check(connection, environment)).await;
+        let checked = self.run_within(limit, Share::Common, move |connection| check(connection, environment)).await;
         let found = checked.unwrap_or_else(|error| Err(unready(error)));
         if found == Err(Unready::ReadOnly) {
             // A new connection may be allowed to write.

@@ -88,12 +88,24 @@ pub fn missing_entries(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<
     Ok(missing.into_iter().map(|missing| missing.id.into()).collect())
 }
 
-/// The entries by which operators took this database for the register.
-pub fn restores(owner: &DatabaseUrl) -> Result<Vec<AuditEntryId>, SchemaError> {
-    let restores = audit_entries::table.filter(audit_entries::action.eq(Action::RegisterRestored.as_str()));
-    let ids = restores.select(audit_entries::id);
-    let ids: Vec<Uuid> = patiently(owner, |connection| ids.load(connection))?;
-    Ok(ids.into_iter().map(AuditEntryId::from).collect())
+/// Returns whether none of these entries came after an operator last took this database for the register. Numbers of
+/// different organisations cannot be compared, and an old entry may be gone from a copy that goes on.
+pub fn end_before_a_restore(owner: &DatabaseUrl, entries: &[AuditEntryId]) -> Result<bool, SchemaError> {
+    let last = format!(
+        "SELECT organisation_id AS id, max(recorded_in) AS number FROM audit_entries
+        WHERE action = '{}' GROUP BY organisation_id",
+        Action::RegisterRestored.as_str()
+    );
+    let since = format!(
+        "SELECT told.id FROM audit_entries AS told JOIN ({last}) AS last ON last.id = told.organisation_id
+        WHERE told.recorded_in >= last.number AND told.id = ANY($1) LIMIT 1"
+    );
+    let entries: Vec<Uuid> = entries.iter().map(|entry| *entry.as_uuid()).collect();
+    patiently(owner, |connection| {
+        let is_restored = diesel::sql_query(&last).execute(connection)? > 0;
+        let since = diesel::sql_query(&since).bind::<Array<SqlUuid>, _>(&entries).execute(connection)?;
+        Ok(is_restored && since == 0)
+    })
 }
 
 /// Place of a patient's id.

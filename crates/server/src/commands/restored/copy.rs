@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use intake_domain::{Action, AuditEntryId, IdempotencyDigest, KeyId, OrganisationId, PatientId, RecordedAction, Role};
-use intake_infra::restored::{missing_entries, restores};
+use intake_infra::restored::{end_before_a_restore, missing_entries};
 use intake_infra::{DatabaseUrl, SchemaError};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -116,9 +116,7 @@ impl AuditCopy {
         }
         let first_lost = entries.iter().position(|entry| entry.is_lost && entry.matters());
         entries.drain(..first_lost.unwrap_or(entries.len()));
-        let ids: HashSet<_> = ids.into_iter().collect();
-        let is_older = restores(owner)?.iter().any(|restore| !ids.contains(restore));
-        Ok(Self { entries, is_older })
+        Ok(Self { entries, is_older: end_before_a_restore(owner, &ids)? })
     }
 }
 

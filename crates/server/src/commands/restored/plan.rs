@@ -1,7 +1,7 @@
 //! What the lost entries come to: for each patient, organisation, key and member the net effect, as far as the restored
 //! database is not so already, and only where a command can work.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use intake_domain::{Action, AllowedNetworks, EmailAddress, KeyId, KeyRecord, OrganisationId, Role};
 use intake_infra::restored::PatientPlace;
@@ -59,10 +59,11 @@ impl<'a> Plan<'a> {
     /// Whatever opens was decided when an operator said, later, that this database is the register.
     fn leave_out_what_is_settled(&mut self) {
         let (entries, is_copy_older) = (self.entries, self.is_copy_older);
-        let is_settled = |number: usize| {
-            let (of, later) = entries.split_at(number + 1);
-            let is_restore = |one: &Recorded| one.action() == Some(Action::RegisterRestored) && !one.is_lost;
-            later.iter().any(|one| is_restore(one) && of.last().is_some_and(|of| of.organisation == one.organisation))
+        let is_restore = |one: &Recorded| one.action() == Some(Action::RegisterRestored) && !one.is_lost;
+        let restores = entries.iter().enumerate().filter(|(_, one)| is_restore(one));
+        let last: HashMap<_, _> = restores.map(|(number, one)| (one.organisation, number)).collect();
+        let is_settled = |number| {
+            entries.get(number).and_then(|of: &Recorded| last.get(&of.organisation)).is_some_and(|last| *last > number)
         };
         self.steps
             .retain(|(number, step)| step.closes() || !is_settled(*number) && (!is_copy_older || step.is_by_hand()));

@@ -1,6 +1,6 @@
 //! After a restore, what was done since is repeated: its net effect, by commands that can work, the closing ones first.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -69,6 +69,20 @@ impl Register {
         let mut file = OpenOptions::new().create(true).append(true).open(&copy).unwrap();
         file.write_all(&command(&self.urls, &["audit", "--json"]).stdout).unwrap();
         copy.to_str().unwrap().to_owned()
+    }
+
+    /// A copy keeps its newest files alone.
+    fn keep_of_the_copy_what_came_after_the_last_restore(&self) {
+        let copy = self.copy.path().join("audit.json");
+        let told = fs::read(&copy).unwrap();
+        let last = serde_json::Deserializer::from_slice(&told).into_iter::<Value>().last().unwrap().unwrap();
+        let is_restore = |entry: &&Value| entry["action"] == "register_restored";
+        let number = |entry: &Value| entry["number"].as_i64().unwrap();
+        let entries = last.as_array().unwrap();
+        let restored = entries.iter().filter(is_restore).map(number).max().unwrap();
+        let kept: Vec<_> = entries.iter().filter(|entry| number(entry) > restored).collect();
+        assert!(!kept.is_empty(), "{last:#}");
+        fs::write(&copy, serde_json::to_vec(&kept).unwrap()).unwrap();
     }
 
     /// Copies the audit log and puts the backup in the place of the database; returns the copy's path.
@@ -317,6 +331,15 @@ fn restore_twice(register: &Register) {
     let last = format!("intake key networks {widened} --allow '203.0.113.9'");
     assert_eq!(commands(&report, false), [last], "another restore: {report:#}");
     assert_eq!(commands(&report, true), [format!("intake {invited}")], "{report:#}");
+
+    networks(limited, "203.0.113.8");
+    register.back_up();
+    networks(limited, "any");
+    register.restore();
+    register.keep_of_the_copy_what_came_after_the_last_restore();
+    let report = register.done(&format!("restored --audit {copy} --dry-run"));
+    let opened = format!("intake key networks {limited} --allow any");
+    assert_eq!(commands(&report, false), [opened], "a copy of the newest entries: {report:#}");
 }
 
 #[test]
