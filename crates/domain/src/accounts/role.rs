@@ -23,6 +23,12 @@ impl Role {
     /// Every role, the one that may do most first.
     pub const ALL: [Self; 3] = [Self::Administrator, Self::KeyManager, Self::Auditor];
 
+    /// Returns whether this role may do less than the other one.
+    #[must_use]
+    pub fn may_less_than(self, other: Self) -> bool {
+        Self::ALL.iter().position(|role| *role == self) > Self::ALL.iter().position(|role| *role == other)
+    }
+
     /// The name it is stored and sent under.
     #[must_use]
     pub fn as_str(self) -> &'static str {

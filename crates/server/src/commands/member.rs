@@ -35,6 +35,12 @@ pub(crate) async fn member(
             let text = format!("Withdrew the invitation for {email}: its link no longer works.");
             print_change(&output, &json!({ "email": invited }), &text)
         }
+        MemberCommand::ChangeRole { member: MemberArguments { organisation, email, run, output }, role } => {
+            let member = change_role(members, organisation, &email, role, &audit(&run, configuration)).await?;
+            let value = json!({ "id": member.id.to_string(), "email": member.email, "role": role.as_str() });
+            let now = if member.role == role { "already" } else { "now" };
+            print_change(&output, &value, &format!("{email} {now} has the role {}.", role.as_str()))
+        }
         MemberCommand::Remove(MemberArguments { organisation, email, run, output }) => {
             let member = remove(members, organisation, &email, &audit(&run, configuration)).await?;
             let value = json!({ "id": member.id.to_string(), "email": member.email });
@@ -144,15 +150,38 @@ pub(super) async fn remove(
     email: &EmailAddress,
     audit: &AuditContext,
 ) -> anyhow::Result<MemberRecord> {
+    let member = find(members, organisation, email).await?;
+    changed(members.remove(organisation, member.id, audit).await, member)
+}
+
+/// Gives the member with this address another role; returns the member as before.
+pub(super) async fn change_role(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    email: &EmailAddress,
+    role: Role,
+    audit: &AuditContext,
+) -> anyhow::Result<MemberRecord> {
+    let member = find(members, organisation, email).await?;
+    changed(members.change_role(organisation, member.id, role, audit).await, member)
+}
+
+async fn find(
+    members: &dyn MemberStore,
+    organisation: OrganisationId,
+    email: &EmailAddress,
+) -> anyhow::Result<MemberRecord> {
     let all = members.members(organisation).await?;
     let nobody = || anyhow!("the organisation {organisation} has no member {email}");
-    let member = all.into_iter().find(|member| is_to(&member.email, email)).ok_or_else(nobody)?;
-    match members.remove(organisation, member.id, audit).await {
+    all.into_iter().find(|member| is_to(&member.email, email)).ok_or_else(nobody)
+}
+
+fn changed(outcome: Result<(), AdministerError>, member: MemberRecord) -> anyhow::Result<MemberRecord> {
+    match outcome {
         Ok(()) => Ok(member),
         Err(AdministerError::LastAdministrator) => {
-            bail!("{email} is the last administrator: invite another one first, or close the organisation")
+            bail!("{} is the last administrator: invite another one first, or close the organisation", member.email)
         }
-        Err(AdministerError::NoSuchMember) => Err(nobody()),
         Err(error) => Err(error.into()),
     }
 }

@@ -219,6 +219,14 @@ pub(crate) enum MemberCommand {
     },
     /// Cancel an invitation: its link stops working at once
     WithdrawInvitation(MemberArguments),
+    /// Give a member another role; fails for the last administrator
+    ChangeRole {
+        #[command(flatten)]
+        member: MemberArguments,
+        /// administrator, key-manager or auditor
+        #[arg(long, value_name = "ROLE", value_parser = Role::from_str)]
+        role: Role,
+    },
     /// Remove a member and end their sessions; fails for the last administrator
     Remove(MemberArguments),
     /// Print a one-time link for a member who forgot the password

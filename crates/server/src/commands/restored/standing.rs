@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use intake_domain::{
-    EmailAddress, InvitationStore, KeyId, KeyRecord, MemberStore, OrganisationId, OrganisationRecord, PatientId,
+    EmailAddress, InvitationStore, KeyId, KeyRecord, MemberStore, OrganisationId, OrganisationRecord, PatientId, Role,
     list_keys,
 };
 use intake_edge as edge;
@@ -19,8 +19,8 @@ pub(super) struct Standing {
     pub(super) organisations: HashMap<OrganisationId, OrganisationRecord>,
     pub(super) keys: HashMap<KeyId, KeyRecord>,
     pub(super) patients: HashMap<(OrganisationId, PatientId), PatientPlace>,
-    /// Members, by their folded addresses.
-    pub(super) members: HashSet<(OrganisationId, String)>,
+    /// The roles of members, by their folded addresses.
+    pub(super) members: HashMap<(OrganisationId, String), Role>,
     /// Addresses with an open invitation, folded.
     pub(super) invited: HashSet<(OrganisationId, String)>,
     /// Organisations that have patients.
@@ -43,7 +43,7 @@ impl Standing {
             organisations: HashMap::new(),
             keys: HashMap::new(),
             patients: patient_places(&backend.owner, &patients)?,
-            members: HashSet::new(),
+            members: HashMap::new(),
             invited: HashSet::new(),
             with_patients: newest.iter().filter(|of| of.created_at.is_some()).map(|of| of.organisation).collect(),
             now,
@@ -56,7 +56,7 @@ impl Standing {
             }
             if entries.iter().any(|entry| entry.organisation == id) {
                 let own = members.members(id).await?;
-                standing.members.extend(own.iter().map(|member| (id, folded(&member.email))));
+                standing.members.extend(own.iter().map(|member| ((id, folded(&member.email)), member.role)));
                 let open = members.open_invitations(id, now).await?;
                 standing.invited.extend(open.iter().map(|invitation| (id, folded(&invitation.email))));
             }

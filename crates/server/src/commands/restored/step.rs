@@ -17,7 +17,7 @@ use crate::commands::output::quoted;
 use crate::commands::patient::erase_for_good;
 use crate::settings::patient_command::KnownDigest;
 
-const FIRST_THAT_OPENS: usize = 10;
+const FIRST_THAT_OPENS: usize = 11;
 
 /// Steps, in the order in which they are taken: whatever closes comes before all that opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,13 @@ pub(super) enum Step {
     LimitKey(KeyId, AllowedNetworks),
     RemoveMember(OrganisationId, EmailAddress),
     WithdrawInvitation(OrganisationId, EmailAddress),
+    /// Takes something from a member, or gives it back.
+    ChangeRole {
+        organisation: OrganisationId,
+        email: EmailAddress,
+        now: Role,
+        given: Role,
+    },
     /// For entries of before the key was recorded.
     ListKeys(OrganisationId),
     ResumeOrganisation(OrganisationId),
@@ -48,8 +55,8 @@ pub(super) enum Step {
         expires_at: Option<OffsetDateTime>,
     },
     /// As this; none: it is not on record, and the person who does it names one.
-    InviteMember(OrganisationId, String, Option<Role>),
-    ResetPassword(OrganisationId, String),
+    InviteMember(OrganisationId, EmailAddress, Option<Role>),
+    ResetPassword(OrganisationId, EmailAddress),
 }
 
 impl Step {
@@ -65,14 +72,16 @@ impl Step {
             Self::LimitKey(..) => 6,
             Self::RemoveMember(..) => 7,
             Self::WithdrawInvitation(..) => 8,
-            Self::ListKeys(_) => 9,
+            Self::ChangeRole { now, given, .. } if given.may_less_than(*now) => 9,
+            Self::ListKeys(_) => 10,
             Self::ResumeOrganisation(_) => FIRST_THAT_OPENS,
-            Self::AllowKeyFromAnywhere(_) => 11,
-            Self::ResumeKey(_) => 12,
-            Self::ClearMark(_) => 13,
-            Self::CreateKey { .. } => 14,
-            Self::InviteMember(..) => 15,
-            Self::ResetPassword(..) => 16,
+            Self::AllowKeyFromAnywhere(_) => 12,
+            Self::ResumeKey(_) => 13,
+            Self::ClearMark(_) => 14,
+            Self::ChangeRole { .. } => 15,
+            Self::CreateKey { .. } => 16,
+            Self::InviteMember(..) => 17,
+            Self::ResetPassword(..) => 18,
         }
     }
 
@@ -89,8 +98,8 @@ impl Step {
     /// The command that does it, for a shell.
     pub(super) fn command(&self) -> String {
         // With the option in one word: a name may begin like another option.
-        let of_member = |command: &str, organisation: &OrganisationId, email: &str| {
-            format!("intake member {command} --organisation {organisation} --email={}", quoted(email))
+        let of_member = |command: &str, organisation: &OrganisationId, email: &EmailAddress| {
+            format!("intake member {command} --organisation {organisation} --email={}", quoted(email.as_str()))
         };
         match self {
             Self::ErasePatient { organisation, patient, digest } => {
@@ -119,9 +128,10 @@ impl Step {
                 };
                 format!("intake key create --organisation {organisation} --name={}{expires}{allowed}", quoted(name))
             }
-            Self::RemoveMember(organisation, email) => of_member("remove", organisation, email.as_str()),
-            Self::WithdrawInvitation(organisation, email) => {
-                of_member("withdraw-invitation", organisation, email.as_str())
+            Self::RemoveMember(organisation, email) => of_member("remove", organisation, email),
+            Self::WithdrawInvitation(organisation, email) => of_member("withdraw-invitation", organisation, email),
+            Self::ChangeRole { organisation, email, given, .. } => {
+                format!("{} --role {}", of_member("change-role", organisation, email), given.as_str())
             }
             Self::InviteMember(organisation, email, role) => {
                 format!("{} --role {}", of_member("invite", organisation, email), role.map_or("ROLE", Role::as_str))
@@ -170,6 +180,9 @@ impl Step {
             }
             Self::WithdrawInvitation(organisation, email) => {
                 member::withdraw_invitation(members, *organisation, email, &audit).await.map(drop)
+            }
+            Self::ChangeRole { organisation, email, given, .. } => {
+                member::change_role(members, *organisation, email, *given, &audit).await.map(drop)
             }
             Self::ListKeys(_) | Self::CreateKey { .. } | Self::InviteMember(..) | Self::ResetPassword(..) => {
                 bail!("a person has to do it")

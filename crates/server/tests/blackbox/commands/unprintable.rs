@@ -21,7 +21,7 @@ use Usually::{Fails, Prints, PrintsOnBoth};
 
 /// Every command with its arguments, in an order in which each works, and what its error must name where its output
 /// was lost: a text, or the result of a query.
-const COMMANDS: [(&str, &str, Usually, &str); 40] = [
+const COMMANDS: [(&str, &str, Usually, &str); 41] = [
     ("serve", "--rate-limit wrong", Fails, "INTAKE_RATE_LIMIT"),
     ("probe", "--admin-addr 127.0.0.1:1", Fails, "127.0.0.1:1"),
     ("openapi", "", Prints, ""),
@@ -66,6 +66,12 @@ const COMMANDS: [(&str, &str, Usually, &str); 40] = [
     (
         "member reset-second-factor",
         "--organisation ORGANISATION --email ada@clinic.example",
+        Prints,
+        "ada@clinic.example",
+    ),
+    (
+        "member change-role",
+        "--organisation ORGANISATION --email ada@clinic.example --role auditor",
         Prints,
         "ada@clinic.example",
     ),

@@ -343,6 +343,53 @@ fn restore_twice(register: &Register) {
 }
 
 #[test]
+fn a_restore_gives_back_no_role() {
+    change_roles(&Register::start());
+}
+
+#[test]
+#[ignore = "skipped: no Citus (INTAKE_TEST_CITUS_URL)"]
+fn a_restore_of_a_cluster_gives_back_no_role() {
+    change_roles(&Register::on_cluster());
+}
+
+fn change_roles(register: &Register) {
+    let organisation = register.clinic().organisation;
+    let mut owner = PgConnection::establish(register.urls.owner.expose()).unwrap();
+    for (name, role) in [("ada", "administrator"), ("bob", "administrator"), ("eve", "key-manager")] {
+        let insert = format!(
+            "WITH member AS (INSERT INTO members (id, email, email_folded, name)
+                VALUES (gen_random_uuid(), '{name}@clinic.example', '{name}@clinic.example', '{name}') RETURNING id)
+            INSERT INTO memberships SELECT '{organisation}', id, '{role}', now() FROM member"
+        );
+        assert_eq!(diesel::sql_query(insert).execute(&mut owner), Ok(1));
+    }
+    drop(owner);
+    let change = |name: &str, role: &str| {
+        format!("member change-role --organisation {organisation} --email={name}@clinic.example --role {role}")
+    };
+    register.back_up();
+    for (name, role) in [
+        ("ada", "auditor"),
+        ("ada", "administrator"),
+        ("eve", "administrator"),
+        ("bob", "auditor"),
+        ("bob", "key-manager"),
+    ] {
+        register.done(&change(name, role));
+    }
+    let copy = register.restore();
+    let report = register.done(&format!("restored --audit {copy} --apply"));
+    let quoted = |name, role| format!("intake {}", change(&format!("'{name}"), role).replace(".example", ".example'"));
+    let expected = [quoted("bob", "key-manager"), quoted("eve", "administrator")];
+    assert_eq!(commands(&report, false), expected, "{report:#}");
+    for (name, role) in [("ada", "administrator"), ("bob", "key-manager"), ("eve", "administrator")] {
+        let of = format!("memberships JOIN members ON id = member_id WHERE name = '{name}' AND role = '{role}'");
+        assert_eq!(register.count(&of), 1, "{name}");
+    }
+}
+
+#[test]
 fn the_last_change_counts_after_a_clock_was_set_back() {
     set_a_clock_back_before_the_last_change(&Register::start());
 }

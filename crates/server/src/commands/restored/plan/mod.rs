@@ -1,11 +1,14 @@
 //! What the lost entries come to: for each patient, organisation, key and member the net effect, as far as the restored
 //! database is not so already, and only where a command can work.
 
+mod members;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use intake_domain::{Action, AllowedNetworks, EmailAddress, KeyId, KeyRecord, OrganisationId, Role};
+use intake_domain::{Action, AllowedNetworks, KeyId, KeyRecord, OrganisationId};
 use intake_infra::restored::PatientPlace;
 
+use self::members::is_about_membership;
 use super::copy::{AuditCopy, Recorded};
 use super::standing::{Standing, folded};
 use super::step::Step;
@@ -220,57 +223,13 @@ impl<'a> Plan<'a> {
         self.steps.push((entry, Step::CreateKey { organisation, name, allowed, expires_at }));
     }
 
-    fn plan_members(&mut self, organisation: OrganisationId) {
-        if self.is_closed(organisation) {
-            return;
-        }
-        let mut seen = HashSet::new();
-        let of_it = |(_, entry): &(usize, &Recorded)| entry.organisation == organisation;
-        for (number, entry) in self.entries.iter().enumerate().rev().filter(of_it) {
-            let Some(action) = entry.action().filter(|action| is_about_membership(*action)) else { continue };
-            let person = (organisation, folded(&entry.subject));
-            let Ok(email) = entry.subject.parse::<EmailAddress>() else { continue };
-            if !seen.insert(person.clone()) || !entry.is_lost {
-                continue;
-            }
-            let is_member = self.standing.members.contains(&person);
-            let is_invited = self.standing.invited.contains(&person);
-            let is_out = matches!(action, Action::MemberRemoved | Action::InvitationWithdrawn);
-            if is_out && is_member {
-                self.steps.push((number, Step::RemoveMember(organisation, email.clone())));
-            }
-            // One that was accepted, too: it would let a removed member in again.
-            if is_out && is_invited {
-                self.steps.push((number, Step::WithdrawInvitation(organisation, email.clone())));
-            }
-            if !is_out && !is_member && !is_invited {
-                let role = self.role_of(&person);
-                self.steps.push((number, Step::InviteMember(organisation, entry.subject.clone(), role)));
-            }
-            if action == Action::PasswordResetIssued && is_member {
-                self.steps.push((number, Step::ResetPassword(organisation, entry.subject.clone())));
-            }
-        }
-    }
-
-    /// The role that a person was given last. None: of before roles were recorded.
-    fn role_of(&self, (organisation, email): &(OrganisationId, String)) -> Option<Role> {
-        let theirs = |entry: &&Recorded| entry.organisation == *organisation && folded(&entry.subject) == *email;
-        self.entries.iter().rev().filter(theirs).find_map(|entry| match entry.action()? {
-            Action::AdministratorMade => Some(Role::Administrator),
-            Action::KeyManagerMade => Some(Role::KeyManager),
-            Action::AuditorMade => Some(Role::Auditor),
-            _ => entry.role,
-        })
-    }
-
     fn is_without_row(&self, number: usize) -> bool {
         let Some(entry) = self.entries.get(number) else { return false };
         if self.steps.iter().any(|(of, _)| *of == number) {
             return false;
         }
         let person = (entry.organisation, folded(&entry.subject));
-        let is_nobody = || !self.standing.members.contains(&person) && !self.standing.invited.contains(&person);
+        let is_nobody = || !self.standing.members.contains_key(&person) && !self.standing.invited.contains(&person);
         !self.standing.organisations.contains_key(&entry.organisation)
             || entry.key.is_some_and(|key| !self.standing.keys.contains_key(&key))
             || entry.action().is_some_and(is_about_membership) && is_nobody()
@@ -283,16 +242,4 @@ impl<'a> Plan<'a> {
         let is_planned = |key: &KeyId| self.steps.iter().any(|(_, step)| *step == Step::RevokeKey(*key));
         self.perhaps_ended = open.filter(|key| !is_planned(key)).collect::<BTreeSet<_>>().into_iter().collect();
     }
-}
-
-/// Returns whether the subject is a person's address who is in an organisation, or not.
-fn is_about_membership(action: Action) -> bool {
-    matches!(
-        action,
-        Action::MemberInvited
-            | Action::InvitationWithdrawn
-            | Action::MemberJoined
-            | Action::MemberRemoved
-            | Action::PasswordResetIssued
-    )
 }
