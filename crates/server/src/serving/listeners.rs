@@ -22,10 +22,12 @@ use actix_web::rt::net::TcpStream;
 use anyhow::{Context, anyhow, ensure};
 use intake_domain::Environment;
 use intake_edge as edge;
-use intake_http::{Connection, Connections, PIECE_MAX};
+use intake_http::{Connection, Connections, PIECE_MAX, Slot};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::either::Either;
 
 use crate::serving::certificates::{self, CurrentCertificate};
 use crate::serving::local_ca;
@@ -135,9 +137,9 @@ where
         let (connections, application, stopping) = (connections.clone(), application.clone(), stopping.clone());
         server = server.listen("https", listener, move || {
             let connections = connections.clone();
-            let admit = move |stream, acceptor: &AcceptorService| shake_hands(stream, &connections, acceptor);
-            apply_fn_factory::<_, _, _, _, _, TcpStream, _, _>(handshake.clone(), admit)
-                .map_err(drop)
+            let secure = apply_fn_factory::<_, _, _, _, _, TcpStream, _, _>(handshake.clone(), shake_hands);
+            fn_service(move |stream| arrive(stream, &connections))
+                .and_then(secure.map_err(drop))
                 .and_then(requests(application(), stopping.clone()))
         })?;
     }
@@ -165,25 +167,60 @@ fn peer(stream: &TcpStream) -> Option<SocketAddr> {
     stream.peer_addr().ok()
 }
 
-/// An encrypted connection and the address of its client.
-type Secured = (Connection<TlsStream<TcpStream>>, Option<SocketAddr>);
+/// The first byte of a TLS handshake.
+const HANDSHAKE: u8 = 22;
+
+/// A client of the HTTPS listener that has begun to send.
+struct Arrived {
+    stream: TcpStream,
+    peer: SocketAddr,
+    slot: Slot,
+    /// The end of its time for the handshake. None: it sends no handshake, but plain HTTP by mistake, and is told so
+    /// as on the plain listener.
+    handshake_until: Option<Instant>,
+}
+
+/// Waits until the client sends something, unless its slot is needed. It is boxed, as the handshake is.
+fn arrive(stream: TcpStream, connections: &Connections) -> Pin<Box<impl Future<Output = Result<Arrived, ()>> + use<>>> {
+    let admitted = peer(&stream).and_then(|peer| Some((peer, connections.admit(Some(peer.ip()), true)?)));
+    let until = Instant::now() + HANDSHAKE_TIMEOUT;
+    Box::pin(async move {
+        let (peer, slot) = admitted.ok_or(())?;
+        let mut first = [0];
+        let looked = slot.keep_while(timeout_at(until, stream.peek(&mut first))).await;
+        match looked {
+            Some(Ok(Ok(1))) => {}
+            _ => return Err(()),
+        }
+        let handshake_until = (first == [HANDSHAKE]).then_some(until);
+        Ok(Arrived { stream, peer, slot, handshake_until })
+    })
+}
+
+/// A connection of the HTTPS listener and the address of its client.
+type Secured = (Connection<Either<TlsStream<TcpStream>, TcpStream>>, Option<SocketAddr>);
 
 /// The TLS handshake of one connection, which ends if its slot is needed. It is boxed, because its memory would
 /// otherwise be kept as long as the connection.
 fn shake_hands(
-    stream: TcpStream,
-    connections: &Connections,
+    arrived: Arrived,
     acceptor: &AcceptorService,
 ) -> Pin<Box<impl Future<Output = Result<Secured, TlsError<Error, Infallible>>> + use<>>> {
-    let peer = peer(&stream);
-    let slot = peer.and_then(|peer| connections.admit(Some(peer.ip()), true));
-    let handshake = slot.is_some().then(|| acceptor.call(stream));
+    let Arrived { stream, peer, slot, handshake_until } = arrived;
+    let begun = match handshake_until {
+        Some(until) => Either::Left((until, acceptor.call(stream))),
+        None => Either::Right(stream),
+    };
     Box::pin(async move {
-        let (slot, handshake) = slot.zip(handshake).ok_or(TlsError::Timeout)?;
-        let mut stream = slot.keep_while(handshake).await.ok_or(TlsError::Timeout)??;
+        let (until, handshake) = match begun {
+            Either::Left(begun) => begun,
+            Either::Right(stream) => return Ok((Connection::new(Either::Right(stream), slot, false), Some(peer))),
+        };
+        let done = slot.keep_while(timeout_at(until, handshake)).await;
+        let mut stream = done.and_then(Result::ok).ok_or(TlsError::Timeout)??;
         slot.handshake_done();
         stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-        Ok((Connection::new(stream, slot, true), peer))
+        Ok((Connection::new(Either::Left(stream), slot, true), Some(peer)))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use intake_test_support::{create_request, patient, request, wait_for};
+use intake_test_support::{Client, create_request, patient, request, wait_for};
 
 use crate::assert_problem;
 use crate::fixtures::{TestApp, service};
@@ -33,6 +33,27 @@ fn a_key_sent_in_clear_is_marked() {
     assert_eq!(app.database.count("key_uses WHERE sent_in_clear_at IS NOT NULL"), 0);
     assert_eq!(app.service.plain_client().send(&create_request(app.key(), &[], b"{}")).status, 426);
     wait_for("the mark", || app.database.count("key_uses WHERE sent_in_clear_at IS NOT NULL") == 1);
+}
+
+/// Whoever leaves the "s" out of the address is told so there, too, and needs no other port to find out.
+#[test]
+fn plain_http_to_the_https_listener_gets_426_and_marks_the_key() {
+    let app = TestApp::start();
+    let client = Client::plain(app.service.https.unwrap());
+    let sent = [
+        create_request(app.key(), &[], patient().to_string().as_bytes()),
+        create_request(app.key(), &[("X-Forwarded-Proto", "https")], patient().to_string().as_bytes()),
+        request("GET", "/settings/api-keys", &[], b""),
+    ];
+    for bytes in sent {
+        assert_problem(&client.send(&bytes), 426, "Upgrade Required", "Requests must use HTTPS");
+    }
+    assert_eq!(app.patients(), 0);
+    wait_for("the mark", || app.database.count("key_uses WHERE sent_in_clear_at IS NOT NULL") == 1);
+    for (sent, status) in [(&b"SSH-2.0-client\r\n\r\n"[..], 400), (b"GET / HTTP/1.1\r\n\r\n", 400)] {
+        assert_eq!(client.send(sent).status, status);
+    }
+    assert_eq!(app.create(&patient()).status, 201);
 }
 
 #[test]

@@ -88,12 +88,14 @@ fn all_taken_ports_are_named_at_once() {
 fn garbage_harms_nobody() {
     let app = TestApp::start();
     for address in [app.service.https.unwrap(), app.service.http.unwrap(), app.service.admin] {
-        // An alert of TLS is of the kind 21. Blank lines before a request are no part of it.
+        // A handshake of TLS is of the kind 22, an alert of the kind 21. Whatever else comes to that listener is taken
+        // for plain HTTP. Blank lines before a request are no part of it.
         for (garbage, over_tls, in_clear) in [
-            (&b"\x00\xFF\x13garbage\r\n\r\n"[..], &b"\x15"[..], &b"HTTP/1.1 400 "[..]),
-            (b"GET / HTTP/9.9\r\n\r\n", b"\x15", b"HTTP/1.1 400 "),
-            (b"\r\n\r\n\r\n", b"\x15", b""),
-            (&[b'A'; 200_000], b"\x15", b"HTTP/1.1 431 "),
+            (&b"\x16garbage\r\n\r\n"[..], &b"\x15"[..], &b"HTTP/1.1 400 "[..]),
+            (b"\x00\xFF\x13garbage\r\n\r\n", b"HTTP/1.1 400 ", b"HTTP/1.1 400 "),
+            (b"GET / HTTP/9.9\r\n\r\n", b"HTTP/1.1 400 ", b"HTTP/1.1 400 "),
+            (b"\r\n\r\n\r\n", b"", b""),
+            (&[b'A'; 200_000], b"HTTP/1.1 431 ", b"HTTP/1.1 431 "),
         ] {
             let mut socket = TcpStream::connect(address).unwrap();
             socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
