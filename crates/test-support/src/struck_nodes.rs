@@ -27,7 +27,7 @@ impl StruckNode<'_> {
     /// Puts the backup in the place of the files of a stopped node.
     pub fn restore(&self) {
         let folder = &self.folder;
-        self.citus.run(self.node, &format!("rm -rf {folder} && mv {folder}.backup {folder}"));
+        self.citus.run(self.node, &format!("rm -rf {folder} && cp -a {folder}.backup {folder}"));
     }
 }
 
