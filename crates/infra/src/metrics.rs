@@ -14,6 +14,8 @@ pub(crate) static QUEUE_WAIT: Histogram<{ LATENCIES.len() }> = Histogram::new(Un
 pub(crate) static BATCH_ROWS: Histogram<{ ROWS.len() }> = Histogram::new(Unit::Count, &ROWS);
 /// Time that the statement for a batch took, whatever became of it.
 pub(crate) static STATEMENT: Histogram<{ LATENCIES.len() }> = Histogram::new(Unit::Seconds, &LATENCIES);
+/// A number that the instances of one register have in common.
+pub(crate) static REGISTER: Gauge = Gauge::new();
 /// Connections to the database, also those that hang.
 pub(crate) static CONNECTIONS: Gauge = Gauge::new();
 /// Connections that were given up because they failed or hung; those that were renewed for their age do not count.
@@ -49,6 +51,8 @@ pub fn write_metrics(text: &mut MetricsText) {
     STATEMENT.write(&mut text.family("intake_statement_duration_seconds", times, Kind::Histogram), &[]);
     let connections = "Connections to the database, also those that hang.";
     text.gauge("intake_database_connections", connections, CONNECTIONS.get());
+    let register = "A number that is the same on all instances of one register; 0 in development.";
+    text.gauge("intake_register", register, REGISTER.get());
     let reconnects = "Connections to the database that were given up because they failed or hung.";
     text.counter("intake_database_reconnects_total", reconnects, RECONNECTS.get());
     let errors = "Failures of the database by class of SQLSTATE, as far as it is known.";

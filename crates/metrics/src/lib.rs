@@ -77,6 +77,11 @@ impl Gauge {
         self.0.fetch_sub(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
+    /// Replaces the number.
+    pub fn set(&self, value: i64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
     /// Returns how many there are. Two threads may be seen in the wrong order for a moment; there are never fewer than
     /// none.
     #[must_use]

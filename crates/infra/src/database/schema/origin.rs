@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use diesel::dsl::exists;
 use diesel::prelude::*;
-use diesel::sql_types::{Array, Bool, Text, Uuid as SqlUuid};
+use diesel::sql_types::{Array, BigInt, Bool, Text, Uuid as SqlUuid};
 use intake_domain::StoreError;
 use uuid::Uuid;
 
@@ -21,13 +21,15 @@ use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
 use crate::database::schema::schema_error::{CheckConnection, SchemaError, failed};
 use crate::diesel_errors::without_row_values;
+use crate::metrics::REGISTER;
 use crate::schema::audit_entries;
 
 /// Within one cluster a dump comes back as tables with other numbers than those that it was taken from.
 const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier
         AND origin.audit_table = 'audit_entries'::regclass::oid::bigint AS is_same_cluster,
     origin.timeline = here.timeline AS is_same_timeline, origin.timeline = 'restored' AS is_condemned,
-    origin.acceptances, here.timeline
+    origin.acceptances, here.timeline,
+    hashtextextended(origin.system_identifier || '.' || origin.audit_table, 0) & x'ffffffffffff'::bigint AS register
     FROM origin, origin_now() AS here";
 /// Only by a service that knows the timeline that it replaces.
 const ADOPT: &str = "UPDATE origin SET timeline = $1 WHERE timeline <> 'restored'";
@@ -46,6 +48,9 @@ struct Origin {
     acceptances: Vec<Uuid>,
     #[diesel(sql_type = Text)]
     timeline: String,
+    /// A number that a database of another installation does not have.
+    #[diesel(sql_type = BigInt)]
+    register: i64,
 }
 
 /// The organisation and the id of an audit entry.
@@ -98,6 +103,7 @@ impl Database {
 
 fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> QueryResult<Look> {
     let origin: Origin = diesel::sql_query(ORIGIN).get_result(connection)?;
+    REGISTER.set(origin.register);
     let is_known = origin.is_same_cluster && origin.is_same_timeline;
     let is_accepted_as_seen = |seen: &&Seen| seen.acceptances == origin.acceptances;
     let mut is_missing =
