@@ -83,6 +83,24 @@ fn every_alert_fires_and_is_in_the_runbook() {
     assert_clean(&["check", "config", folder().join("prometheus.yml").to_str().unwrap()]);
 }
 
+#[test]
+fn no_rule_is_silent_on_quiet_days_for_want_of_its_metrics() {
+    let tests = read("alerts_test.yml");
+    let (_, quiet) = tests.split_once("# Quiet days").unwrap();
+    let (quiet, _) = quiet.split_once("promql_expr_test").unwrap();
+    let words = |text: &str| {
+        let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'));
+        words.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let sources = ["intake_", "process_", "haproxy_", "nginx_", "pg_", "node_", "probe_"];
+    let (rules, quiet) = (words(&read("alerts.yml")), words(quiet));
+    let metrics = rules.iter().filter(|word| sources.iter().any(|source| word.starts_with(source)));
+    let metrics: Vec<_> = metrics.collect();
+    assert!(metrics.len() > 40, "{metrics:?}");
+    let missing: Vec<_> = metrics.into_iter().filter(|metric| !quiet.contains(*metric)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[track_caller]
 fn assert_clean(arguments: &[&str]) {
     if let Some((passed, text)) = promtool(arguments, "") {
