@@ -168,6 +168,65 @@ fn export(urls: &Prepared, clinic: &Clinic, since: Option<&str>) -> Result<(usiz
 }
 
 #[test]
+fn a_file_of_the_log_is_archived_once_whole_and_compressed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let archive = |file: &str| {
+        let mut script = Command::new(packaged("archive"));
+        script.arg(path(file)).arg(path("copy"));
+        script
+    };
+    let unpacked = || run(Command::new("zcat").arg("--force").arg(path("copy")));
+    fs::write(path("file"), "a file of the log\n".repeat(100_000)).unwrap();
+    fs::write(path("other"), "another").unwrap();
+    // What a run that was killed leaves.
+    fs::write(path("copy.gz.part"), "half").unwrap();
+    for _ in 0..2 {
+        run(&mut archive("file"));
+        assert_eq!(unpacked(), fs::read_to_string(path("file")).unwrap());
+    }
+    let size = |name: &str| fs::metadata(path(name)).unwrap().len();
+    assert!(size("copy.gz") < size("file") / 10 && !path("copy").exists() && !path("copy.gz.part").exists());
+    assert_eq!(fs::metadata(path("copy.gz")).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!archive("other").output().unwrap().status.success(), "the file of another database");
+    assert_eq!(unpacked(), fs::read_to_string(path("file")).unwrap());
+    // Copies of the program before.
+    fs::rename(path("file"), path("copy")).unwrap();
+    fs::remove_file(path("copy.gz")).unwrap();
+    fs::write(path("file"), unpacked()).unwrap();
+    run(&mut archive("file"));
+    assert!(!archive("other").output().unwrap().status.success() && !path("copy.gz").exists());
+    assert_eq!(unpacked(), fs::read_to_string(path("file")).unwrap());
+}
+
+#[test]
+fn archiving_that_is_killed_leaves_no_half_of_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, copy) = (folder.path().join("file"), folder.path().join("copy"));
+    let compressed = copy.with_extension("gz");
+    let content: Vec<u8> =
+        (0..1_000_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_be_bytes()).collect();
+    fs::write(&file, &content).unwrap();
+    let mut killed = 0;
+    for delay in (0..400).step_by(20) {
+        let mut script = Command::new(packaged("archive")).arg(&file).arg(&copy).process_group(0).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(delay));
+        if script.try_wait().unwrap().is_none() {
+            killed += 1;
+            // The shell and what it runs.
+            signal("KILL", &format!("-{}", script.id()));
+            script.wait().unwrap();
+        }
+        if compressed.exists() {
+            let unpacked = Command::new("zcat").arg(&compressed).output().unwrap();
+            assert!(unpacked.status.success() && unpacked.stdout == content);
+            fs::remove_file(&compressed).unwrap();
+        }
+    }
+    assert!(killed > 3, "{killed}");
+}
+
+#[test]
 fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     let postgres = PostgresServer::start();
     let archive = postgres.folder.path().join("archive");
@@ -209,6 +268,8 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     });
     assert!(service.stop().success());
     postgres.stop();
+    let names: Vec<_> = fs::read_dir(&archive).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| name.to_str().unwrap().ends_with(".gz")), "{names:?}");
 
     let data = restored.path().join("postgres/data");
     let settings = data.join("postgresql.auto.conf");
@@ -226,7 +287,7 @@ fn a_service_refuses_a_restored_register_until_an_operator_accepts_it() {
     }
     assert!(!data.join("recovery.signal").exists(), "the backup is as it was");
     let target = format!(
-        "restore_command = 'cp {}/%f %p'\nrecovery_target_name = 'before'\nrecovery_target_action = 'promote'\n",
+        "restore_command = 'zcat --force {}/%f > %p'\nrecovery_target_name = 'before'\nrecovery_target_action = 'promote'\n",
         archive.display()
     );
     fs::write(settings, target).unwrap();
