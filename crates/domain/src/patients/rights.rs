@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 
 use crate::audit::context::AuditContext;
 use crate::idempotency_digest::IdempotencyDigest;
-use crate::ids::{OrganisationId, PatientId};
+use crate::ids::{KeyId, OrganisationId, PatientId};
 use crate::patients::stored::StoredPatient;
 use crate::store_error::StoreError;
 
@@ -48,7 +48,12 @@ pub enum Lookup {
 #[cfg_attr(not(feature = "workspace"), non_exhaustive)]
 pub enum Presence {
     /// A patient is stored under it.
-    Stored,
+    Stored {
+        /// Time at which it was created.
+        created_at: OffsetDateTime,
+        /// API key that created it, if that is known.
+        key_id: Option<KeyId>,
+    },
     /// The patient was erased.
     Erased {
         /// Time of the event.

@@ -7,8 +7,8 @@ use diesel::dsl::{exists, sql};
 use diesel::prelude::*;
 use diesel::sql_types::{Binary, Bool, Nullable, Uuid as SqlUuid};
 use intake_domain::{
-    Action, AuditContext, AuditDetails, Erasable, EraseOutcome, IdempotencyDigest, Lookup, OrganisationId, PatientId,
-    PatientRights, Presence, StoreError, StoredRecord,
+    Action, AuditContext, AuditDetails, Erasable, EraseOutcome, IdempotencyDigest, KeyId, Lookup, OrganisationId,
+    PatientId, PatientRights, Presence, StoreError, StoredRecord,
 };
 use uuid::Uuid;
 
@@ -80,8 +80,9 @@ impl PatientRights for PostgresPatientRights {
         let key = (*organisation.as_uuid(), *patient.as_uuid());
         let found = with_lock_patience(&self.0, &mut connection, PATIENCE, |connection| {
             // Stored first: an older program let some come back after an erasure.
-            if diesel::select(exists(patients::table.find(key))).get_result(connection)? {
-                return Ok(Presence::Stored);
+            let stored = patients::table.find(key).select((patients::created_at, patients::key_id));
+            if let Some((created_at, key_id)) = stored.first::<(_, Option<Uuid>)>(connection).optional()? {
+                return Ok(Presence::Stored { created_at, key_id: key_id.map(KeyId::from) });
             }
             let erased = erasures::table.find(key).select(erasures::erased_at).first(connection).optional()?;
             Ok(erased.map_or(Presence::Nothing, |at| Presence::Erased { at }))

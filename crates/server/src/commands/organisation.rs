@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use intake_domain::{
-    ManageKeysError, MemberStore, Name, OrganisationId, OrganisationRecord, Zone, list_keys, timestamp,
+    KeyRecord, ManageKeysError, MemberStore, Name, OrganisationId, OrganisationRecord, Zone, list_keys, timestamp,
 };
 use intake_edge as edge;
 use intake_infra::{
@@ -115,13 +115,6 @@ async fn preview(database: &Database, organisation: &OrganisationRecord) -> anyh
     let keys: Vec<_> = list_keys(&PostgresKeyStore::new(database.clone()), id).await?;
     let open: Vec<_> = keys.iter().filter(|key| !key.is_over(now)).collect();
     let members = PostgresMembers::new(database.clone()).members(id).await?.len();
-    let lines = open.iter().map(|key| {
-        let used =
-            key.last_used_at.map_or_else(|| "never used".to_owned(), |at| format!("last used {}", timestamp(at)));
-        format!("\n  {} (…{}), {used}", key.name, key.hint)
-    });
-    let named = lines.take(NAMED_MAX).collect::<String>();
-    let more = if open.len() > NAMED_MAX { format!("\n  and {} more", open.len() - NAMED_MAX) } else { String::new() };
     let value = json!({
         "id": id.to_string(),
         "name": name,
@@ -130,10 +123,22 @@ async fn preview(database: &Database, organisation: &OrganisationRecord) -> anyh
     });
     let text = format!(
         "This closes the organisation {name} ({id}) for good.\nMembers who are removed: {members}\n\
-         Keys that are revoked: {}{named}{more}",
-        open.len()
+         {}",
+        ending_keys(&open)
     );
     Ok((value, text))
+}
+
+/// The number of keys that a command revokes, and the names and last use of the first.
+pub(super) fn ending_keys(keys: &[&KeyRecord]) -> String {
+    let lines = keys.iter().map(|key| {
+        let used =
+            key.last_used_at.map_or_else(|| "never used".to_owned(), |at| format!("last used {}", timestamp(at)));
+        format!("\n  {} (…{}), {used}", key.name, key.hint)
+    });
+    let named = lines.take(NAMED_MAX).collect::<String>();
+    let more = if keys.len() > NAMED_MAX { format!("\n  and {} more", keys.len() - NAMED_MAX) } else { String::new() };
+    format!("Keys that are revoked: {}{named}{more}", keys.len())
 }
 
 /// Refuses an organisation that is not there.

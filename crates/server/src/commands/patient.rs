@@ -68,7 +68,10 @@ fn may_erase(
     let PatientArguments { organisation, patient, output, .. } = arguments;
     let found = rights.find(*organisation, *patient)?;
     let preview = match (found, digest) {
-        (Presence::Stored, _) => format!("This erases the patient {patient} for good."),
+        (Presence::Stored { created_at, key_id }, _) => {
+            let by = key_id.map(|id| format!(" by the API key {id}")).unwrap_or_default();
+            format!("This erases the patient {patient}, created {}{by}, for good.", timestamp(created_at))
+        }
         (Presence::Erased { at }, _) => format!("The patient {patient} was already erased at {}.", timestamp(at)),
         (Presence::Nothing, Some(_)) => format!("The patient {patient} is not stored. This records the erasure."),
         (Presence::Nothing, None) => bail!("the organisation {organisation} has no patient {patient}"),
@@ -82,9 +85,15 @@ fn may_erase(
     if matches!(found, Presence::Erased { .. }) && again.is_none() && !brakes.dry_run {
         return Ok(true);
     }
+    let stored = match found {
+        Presence::Stored { created_at, key_id } => Some((created_at, key_id)),
+        _ => None,
+    };
     let value = json!({
         "id": patient.to_string(),
-        "isStored": found == Presence::Stored,
+        "isStored": stored.is_some(),
+        "createdAt": stored.map(|(created_at, _)| timestamp(created_at)),
+        "keyId": stored.and_then(|(_, key_id)| key_id).map(|id| id.to_string()),
         "sentAgainAs": again.map(|again| again.to_string()),
     });
     goes_on(brakes, output, &value, &format!("{preview}{sent_again}"))

@@ -8,11 +8,13 @@ mod report;
 mod standing;
 mod step;
 
+use std::cmp::Reverse;
+
 use anyhow::bail;
-use intake_domain::AuditContext;
+use intake_domain::{AuditContext, KeyRecord, list_keys};
 use intake_infra::environment::assert_environment_as_owner;
 use intake_infra::restored::{NewestPatient, newest_entry, newest_patients};
-use intake_infra::{Database, accept_restored, revoke_all_keys};
+use intake_infra::{Database, PostgresKeyStore, accept_restored, revoke_all_keys};
 
 use self::copy::{AuditCopy, Recorded};
 use self::plan::Plan;
@@ -42,7 +44,10 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
         None => None,
     };
     let plan = copy.as_ref().zip(standing.as_ref()).map(|(copy, standing)| Plan::of(copy, standing));
-    let mut report = Report { newest, copied_until, plan, patients: &patients, revoked: None, results: Vec::new() };
+    let ending = if arguments.revoke_keys { runtime.block_on(open_keys(&patients, &database))? } else { Vec::new() };
+    let run = &arguments.run;
+    let mut report =
+        Report { newest, copied_until, plan, patients: &patients, run, ending, revoked: None, results: Vec::new() };
     if arguments.brakes.dry_run {
         return print_result(&arguments.output, &report.value(), &report.text(false));
     }
@@ -81,6 +86,16 @@ async fn standing(
 ) -> anyhow::Result<Standing> {
     let standing = Standing::of(entries, patients, backend, database).await?;
     Ok(if arguments.revoke_keys { standing.without_keys() } else { standing })
+}
+
+/// The keys of all organisations that can still be revoked, the last used first.
+async fn open_keys(patients: &[NewestPatient], database: &Database) -> anyhow::Result<Vec<KeyRecord>> {
+    let (store, mut open) = (PostgresKeyStore::new(database.clone()), Vec::new());
+    for NewestPatient { organisation, .. } in patients {
+        open.extend(list_keys(&store, *organisation).await?.into_iter().filter(|key| key.revoked_at.is_none()));
+    }
+    open.sort_by_key(|key| Reverse(key.last_used_at));
+    Ok(open)
 }
 
 /// Asks at a terminal before anything is done that cannot be undone.

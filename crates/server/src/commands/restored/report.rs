@@ -1,12 +1,15 @@
 //! What `intake restored` says: as text for people, and as one JSON value.
 
-use intake_domain::timestamp;
+use intake_domain::{KeyRecord, timestamp};
 use intake_infra::restored::NewestPatient;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 use super::plan::Plan;
 use super::step::Step;
+use crate::commands::organisation::ending_keys;
+use crate::commands::output::quoted;
+use crate::settings::arguments::Run;
 
 /// Findings, and what was done.
 pub(super) struct Report<'a> {
@@ -16,6 +19,10 @@ pub(super) struct Report<'a> {
     /// None: there is no copy of the audit log.
     pub(super) plan: Option<Plan<'a>>,
     pub(super) patients: &'a [NewestPatient],
+    /// Who runs this, and why, which the commands name, too.
+    pub(super) run: &'a Run,
+    /// The keys that are to be revoked, if that was asked for.
+    pub(super) ending: Vec<KeyRecord>,
     /// Number of keys that were revoked, if that was asked for.
     pub(super) revoked: Option<usize>,
     /// The commands that were carried out, and why those that failed did.
@@ -34,6 +41,13 @@ impl Report<'_> {
 
     /// Returns what was lost, and the commands that repeat it.
     pub(super) fn preview(&self) -> String {
+        let ending: Vec<_> = self.ending.iter().collect();
+        let is_ahead = self.revoked.is_none() && !ending.is_empty();
+        let keys = if is_ahead { format!("{}\n", ending_keys(&ending)) } else { String::new() };
+        self.lost() + &keys
+    }
+
+    fn lost(&self) -> String {
         let mut text = match self.newest.map(timestamp) {
             Some(at) => {
                 format!("The latest recorded action was at {at}: anything done later is not in this database.\n")
@@ -64,7 +78,8 @@ impl Report<'_> {
         if plan.without_rows.len() < plan.lost().count() {
             text += &format!("These actions were lost:\n{}", lines(false));
         }
-        let to_carry_out = |closes| self.to_carry_out().filter(move |step| step.closes() == closes).map(Step::command);
+        let to_carry_out =
+            |closes| self.to_carry_out().filter(move |step| step.closes() == closes).map(|step| self.command(step));
         text += &listed(
             "These commands repeat what they came to, in this order, before any client or member is back (--apply carries \
              them out):",
@@ -73,11 +88,11 @@ impl Report<'_> {
         text += &listed("Then these, if it must still be so (--apply carries them out, too):", to_carry_out(false));
         text += &listed(
             "These are left to you, because someone must get what they print:",
-            self.steps().filter(|step| step.is_by_hand()).map(Step::command),
+            self.steps().filter(|step| step.is_by_hand()).map(|step| self.command(step)),
         );
         text += &listed(
             "These keys have a replacement that was not in use at that moment. If it is now, revoke them:",
-            plan.perhaps_ended.iter().map(|key| Step::RevokeKey(*key).command()),
+            plan.perhaps_ended.iter().map(|key| self.command(&Step::RevokeKey(*key))),
         );
         if !plan.without_rows.is_empty() {
             let count = plan.without_rows.len();
@@ -88,6 +103,15 @@ impl Report<'_> {
             );
         }
         text
+    }
+
+    /// The command of a step, run by the same person for the same reason.
+    fn command(&self, step: &Step) -> String {
+        let by = self.run.by.as_ref().filter(|_| step.is_recorded());
+        let by = by.map(|name| format!(" --as={}", quoted(name.as_str()))).unwrap_or_default();
+        let reason = Some(self.run.reason.as_str()).filter(|reason| step.is_recorded() && !reason.is_empty());
+        let reason = reason.map(|reason| format!(" --reason={}", quoted(reason))).unwrap_or_default();
+        format!("{}{by}{reason}", step.command())
     }
 
     pub(super) fn text(&self, is_accepted: bool) -> String {
@@ -140,7 +164,8 @@ impl Report<'_> {
             "revokedKeys": self.revoked.unwrap_or_default(),
             "copiedUntil": self.copied_until,
             "newestPatients": self.patients.iter().map(newest_of).collect::<Vec<_>>(),
-            "lost": plan.map(lost_of),
+            "keys": self.ending.iter().map(|key| key.id.to_string()).collect::<Vec<_>>(),
+            "lost": plan.map(|plan| self.lost_of(plan)),
             "commands": plan.map(|plan| plan.steps.iter().map(|(_, step)| self.value_of(step)).collect::<Vec<_>>()),
             "perhapsEndedKeys": plan.map(|plan| plan.perhaps_ended.iter().map(ToString::to_string).collect::<Vec<_>>()),
         })
@@ -150,12 +175,24 @@ impl Report<'_> {
         let command = step.command();
         let result = self.results.iter().find(|(of, _)| *of == command).map(|(_, result)| result);
         json!({
-            "command": command,
+            "command": self.command(step),
             "closes": step.closes(),
             "byHand": step.is_by_hand(),
             "isDone": result.is_some_and(Result::is_ok),
             "error": result.and_then(|result| result.as_ref().err()),
         })
+    }
+
+    fn lost_of(&self, plan: &Plan<'_>) -> Vec<Value> {
+        let value = |(number, entry): (usize, &super::copy::Recorded)| {
+            let step = plan.steps.iter().find(|(of, _)| *of == number).map(|(_, step)| self.command(step));
+            let mut value = entry.value(step.as_deref());
+            if let Some(members) = value.as_object_mut() {
+                members.insert("isWithoutRow".to_owned(), plan.without_rows.contains(&number).into());
+            }
+            value
+        };
+        plan.lost().map(value).collect()
     }
 }
 
@@ -163,18 +200,6 @@ impl Report<'_> {
 fn listed(heading: &str, commands: impl Iterator<Item = String>) -> String {
     let lines: String = commands.map(|command| format!("  {command}\n")).collect();
     if lines.is_empty() { lines } else { format!("{heading}\n{lines}") }
-}
-
-fn lost_of(plan: &Plan<'_>) -> Vec<Value> {
-    let value = |(number, entry): (usize, &super::copy::Recorded)| {
-        let step = plan.steps.iter().find(|(of, _)| *of == number).map(|(_, step)| step.command());
-        let mut value = entry.value(step.as_deref());
-        if let Some(members) = value.as_object_mut() {
-            members.insert("isWithoutRow".to_owned(), plan.without_rows.contains(&number).into());
-        }
-        value
-    };
-    plan.lost().map(value).collect()
 }
 
 fn newest_of(newest: &NewestPatient) -> Value {

@@ -95,6 +95,11 @@ impl Step {
         matches!(self, Self::ListKeys(_) | Self::CreateKey { .. } | Self::InviteMember(..) | Self::ResetPassword(..))
     }
 
+    /// Returns whether the command leaves an entry in the audit log.
+    pub(super) fn is_recorded(&self) -> bool {
+        !matches!(self, Self::ListKeys(_))
+    }
+
     /// The command that does it, for a shell.
     pub(super) fn command(&self) -> String {
         // With the option in one word: a name may begin like another option.

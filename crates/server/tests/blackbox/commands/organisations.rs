@@ -37,6 +37,11 @@ pub(crate) fn recorded(app: &TestApp, action: &str) -> Vec<String> {
     app.database.texts(&format!("SELECT {columns} FROM audit_entries WHERE action = '{action}' ORDER BY at"))
 }
 
+/// The id of the only key.
+fn key_id(app: &TestApp) -> String {
+    app.database.texts("SELECT id::text FROM api_keys").concat()
+}
+
 /// A command of an operator, who sits at a terminal.
 fn at_terminal(app: &TestApp, arguments: &[&str]) -> Terminal {
     let mut program = Command::new(env!("CARGO_BIN_EXE_intake"));
@@ -58,7 +63,8 @@ fn what_ends_for_good_is_shown_and_asked_about_at_a_terminal() {
         "This closes the organisation Test Clinic ({id}) for good.\nMembers who are removed: 1\nKeys that are revoked: 1\n  Test key (…"
     );
     let erasing = format!("This erases 1 patients of the closed organisation Test Clinic ({id}) for good.");
-    let erasing_one = format!("This erases the patient {patient} for good.");
+    let (at, key) = (created["data"]["createdAt"].as_str().unwrap(), key_id(&app));
+    let erasing_one = format!("This erases the patient {patient}, created {at} by the API key {key}, for good.");
     let kept = || (app.database.count("patients"), app.database.count("api_keys WHERE revoked_at IS NULL"));
 
     let dry = run(&app, &[&close[..], &["--dry-run"]].concat());
@@ -107,11 +113,12 @@ fn what_is_not_there_is_refused_before_the_question() {
     ] {
         assert_eq!(at_terminal(&command).complaint(), complaint);
     }
-    let created = app.create(&patient()).json()["data"]["id"].as_str().unwrap().to_owned();
+    let (sent, key) = (app.create(&patient()).json(), key_id(&app));
+    let created = sent["data"]["id"].as_str().unwrap().to_owned();
     let dry = |command: &[&str]| done(&app, &[command, &["--dry-run"]].concat());
     let erasing = ["patient", "erase", "--organisation", &id, "--patient", &created];
-    assert_eq!(dry(&erasing), json!({ "id": created, "isStored": true, "sentAgainAs": null }));
-    let key = app.database.texts("SELECT id::text FROM api_keys").concat();
+    let stored = json!({ "id": created, "isStored": true, "createdAt": sent["data"]["createdAt"], "keyId": key, "sentAgainAs": null });
+    assert_eq!(dry(&erasing), stored);
     let closing = json!({ "id": id, "name": "Test Clinic", "members": 0, "keys": [key] });
     assert_eq!(dry(&["organisation", "close", &id]), closing);
     assert_eq!(app.database.count("api_keys WHERE revoked_at IS NULL"), 1);

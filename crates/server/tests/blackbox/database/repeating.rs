@@ -414,6 +414,9 @@ fn set_a_clock_back_before_the_last_change(register: &Register) {
     let copy = register.restore();
     let report = register.done(&format!("restored --audit {copy} --dry-run"));
     assert_eq!(commands(&report, false), [format!("intake key pause {key}")], "{report:#}");
+    let report = register.done(&format!("restored --audit {copy} --dry-run --as Ada --reason lost"));
+    let by = " --as='Ada' --reason='lost'";
+    assert_eq!(commands(&report, false), [format!("intake key pause {key}{by}")], "{report:#}");
 }
 
 #[test]
@@ -432,12 +435,19 @@ fn a_person_at_a_terminal_is_asked_before_keys_are_revoked_or_commands_carried_o
         program.env("INTAKE_MIGRATION_DATABASE_URL", register.urls.owner.expose()).env("INTAKE_DURABILITY", "none");
         Terminal::run(program)
     };
+    let ending = "Keys that are revoked: 2\n  Test key (…";
+    let dry = command(&register.urls, &["restored", "--revoke-keys", "--dry-run"]);
+    let said = String::from_utf8(dry.stdout).unwrap();
+    assert!(said.contains(ending) && said.contains("), never used\n"), "{said}");
+    let dry = register.done("restored --revoke-keys --dry-run");
+    assert_eq!((dry["keys"].as_array().unwrap().len(), active()), (2, 2), "{dry}");
     for (options, question) in
         [(&["--apply"][..], "Carry out 1 of these commands? [y/N] "), (&["--revoke-keys"], "Revoke every key? [y/N] ")]
     {
         let mut terminal = at_terminal(options);
         terminal.answer(question, "n\n");
-        assert!(terminal.seen.contains(&revoked.to_string()) || options == ["--revoke-keys"], "{}", terminal.seen);
+        let shown = if options == ["--apply"] { revoked.to_string() } else { ending.to_owned() };
+        assert!(terminal.seen.replace('\r', "").contains(&shown), "{}", terminal.seen);
         assert_eq!((terminal.complaint().as_str(), active()), ("intake: nothing was changed", 2));
     }
     let mut terminal = at_terminal(&["--apply"]);
