@@ -8,7 +8,7 @@ use std::time::Duration;
 use actix_web::http::Method;
 use actix_web::http::header::{HeaderMap, HeaderName};
 use actix_web::{HttpRequest, web};
-use intake_domain::{KeyHolder, RefusalReason};
+use intake_domain::{KeyHolder, REPLAYED, RefusalReason};
 use intake_metrics::{RequestSpan, TraceParent};
 use tracing::Level;
 
@@ -58,6 +58,7 @@ impl Asked {
             reason = note.refusal.map(RefusalReason::as_str),
             fields = note.refusal.map(|_| note.fields.join(",")).filter(|fields| !fields.is_empty()),
             simulated = note.is_simulated.then_some(true),
+            replayed = note.fields.contains(&REPLAYED).then_some(true),
             duration_ms = time.as_micros() as f64 / 1_000.0,
             request_id,
             address = self.address.map(tracing::field::display),

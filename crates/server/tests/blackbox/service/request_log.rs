@@ -62,6 +62,18 @@ fn a_request_is_one_line_with_all_that_finds_it_again() {
 }
 
 #[test]
+fn an_answer_that_repeats_the_first_is_marked() {
+    let app = with_log();
+    let key = app.clinic.key().1;
+    for id in ["first", "again"] {
+        send(&app, &key, &[("X-Request-Id", id), ("Idempotency-Key", "once")]);
+    }
+    let lines = lines(&app.service, 2);
+    let replayed = |id: &str| lines.iter().find(|line| line["request_id"] == id).unwrap().get("replayed").cloned();
+    assert_eq!((replayed("first"), replayed("again")), (None, Some(true.into())));
+}
+
+#[test]
 fn pages_and_plain_http_have_their_lines_too() {
     let app = with_log();
     let _ = app.service.client().send(&request("GET", "/sign-in", &[], b""));
