@@ -100,6 +100,9 @@ fn the_service_beside_the_command_is_asked() {
     running.stop();
     let (is_in_order, why) = asked();
     assert!(is_in_order.is_none() && why.contains("no service runs at"), "{why}");
+    let production = service(&database).setting("INTAKE_ENVIRONMENT", "production").setting("INTAKE_DURABILITY", "");
+    let (is_in_order, why) = part(production.setting("INTAKE_ADMIN_ADDR", &admin), "service");
+    assert!(is_in_order == Some(false) && why.contains("no service runs at"), "{why}");
 }
 
 #[test]
