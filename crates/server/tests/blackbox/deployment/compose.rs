@@ -21,11 +21,9 @@ use crate::deployment::proxies::{HAPROXY, free_address};
 use crate::fixtures::program;
 
 /// Variables that `.env` must hold.
-const VARIABLES: [(&str, &str); 3] = [
-    ("OWNER_PASSWORD", "SecretOfTheOwner"),
-    ("SERVICE_PASSWORD", "SecretOfTheService"),
-    ("PUBLIC_URL", "https://intake.example"),
-];
+const VARIABLES: [(&str, &str); 1] = [("PUBLIC_URL", "https://intake.example")];
+/// Folder of the secrets in a container.
+const SECRETS: &str = "/run/secrets/";
 /// In the test a key may send as much at once to each instance, and almost nothing after that.
 const RATE: &str = "1/10";
 const AT_ONCE: usize = 10;
@@ -55,10 +53,15 @@ fn the_beginners_example_starts_what_the_image_is_called() {
 }
 
 /// Needed only where patients are delivered.
-const OF_A_DELIVERY: [&str; 3] = ["DELIVER_ORGANISATION", "DELIVER_TO", "READER_PASSWORD"];
+const OF_A_DELIVERY: [&str; 2] = ["DELIVER_ORGANISATION", "DELIVER_TO"];
 
 /// The file, with the variables put in.
-struct Compose(Yaml);
+struct Compose {
+    text: String,
+    file: Yaml,
+    /// The files that the services of the test read in the place of those in the containers.
+    secrets: TempDir,
+}
 
 impl Compose {
     fn read() -> Self {
@@ -72,11 +75,35 @@ impl Compose {
             text = text.replace(&format!("${{{name}:-}}"), "used");
         }
         assert!(!text.contains("${"), "a variable is not described");
-        Self(YamlLoader::load_from_str(&text).unwrap().remove(0))
+        let file = YamlLoader::load_from_str(&text).unwrap().remove(0);
+        Self { text, file, secrets: tempfile::tempdir().unwrap() }
     }
 
     fn service(&self, name: &str) -> &Yaml {
-        &self.0["services"][name]
+        &self.file["services"][name]
+    }
+
+    fn services(&self) -> Vec<&str> {
+        self.file["services"].as_hash().unwrap().keys().map(|name| name.as_str().unwrap()).collect()
+    }
+
+    /// The secrets that a service can read.
+    fn secrets_of(&self, name: &str) -> Vec<&str> {
+        let secrets = self.service(name)["secrets"].as_vec();
+        secrets.into_iter().flatten().map(|secret| secret.as_str().unwrap()).collect()
+    }
+
+    /// Content that the commands at the head of the file write into a secret.
+    fn secret(&self, name: &str) -> String {
+        let end = format!(" > secrets/{name}");
+        let command = self.text.lines().find_map(|line| line.strip_suffix(&end));
+        let command = command.unwrap_or_else(|| panic!("{name} is not described"));
+        let Some((_, url)) = command.split_once("echo \"") else { return format!("SecretOf-{name}") };
+        ["owner-password", "service-password"]
+            .into_iter()
+            .fold(url.trim_end_matches('"').to_owned(), |url, password| {
+                url.replace(&format!("$(cat secrets/{password})"), &format!("SecretOf-{password}"))
+            })
     }
 
     fn command(&self, name: &str) -> Vec<&str> {
@@ -100,21 +127,32 @@ impl Compose {
     fn program(&self, name: &str, database: &TestDatabase) -> ServiceBuilder {
         let mut builder = program();
         for (variable, value) in self.environment(name) {
-            let mut value = value.to_owned();
-            if variable.ends_with("DATABASE_URL") {
-                let documented = "@/intake?host=/var/run/postgresql";
-                assert!(value.contains(documented), "{value}");
-                let used = format!("@/{}?host={}", database.name(), database.socket_folder().display());
-                value = value.replace(documented, &used);
+            let Some(secret) = value.strip_prefix(SECRETS) else {
+                builder = builder.setting(variable, value);
+                continue;
+            };
+            assert!(self.secrets_of(name).contains(&secret), "{name} cannot read {secret}");
+            let mut url = self.secret(secret);
+            let documented = "@/intake?host=/var/run/postgresql";
+            assert!(url.contains(documented), "{url}");
+            let used = format!("@/{}?host={}", database.name(), database.socket_folder().display());
+            url = url.replace(documented, &used);
+            if variable == "INTAKE_MIGRATION_DATABASE_URL_FILE" {
+                assert!(url.starts_with("postgres://intake_owner:"), "{url}");
+                database.owner.expose().clone_into(&mut url);
             }
-            if variable == "INTAKE_MIGRATION_DATABASE_URL" {
-                assert!(value.starts_with("postgres://intake_owner:"), "{value}");
-                database.owner.expose().clone_into(&mut value);
-            }
-            builder = builder.setting(variable, value);
+            let file = self.secrets.path().join(secret);
+            fs::write(&file, url + "\n").unwrap();
+            builder = builder.setting(variable, file);
         }
         builder
     }
+}
+
+/// A member of a service, or of what is merged into it.
+fn merged<'a>(of: &'a Yaml, member: &str) -> &'a Yaml {
+    let own = &of[member];
+    if own.is_badvalue() && !of["<<"].is_badvalue() { merged(&of["<<"], member) } else { own }
 }
 
 /// One of the instances, reached by the test's HAProxy on this machine.
@@ -253,16 +291,48 @@ fn two_instances_serve_behind_haproxy_and_each_counts_the_rate_for_itself() {
 #[test]
 fn the_owners_password_is_in_no_instance_and_what_they_name_is_the_services_role() {
     let compose = Compose::read();
-    let (_, owner) = VARIABLES[0];
     for name in ["one", "two", "deliver", "proxy"] {
-        let mut text = String::new();
-        yaml_rust2::YamlEmitter::new(&mut text).dump(compose.service(name)).unwrap();
-        assert!(!text.contains(owner), "{name}");
+        assert!(compose.secrets_of(name).iter().all(|secret| !secret.starts_with("owner-")), "{name}");
     }
     assert!(compose.command("migrate").contains(&SERVICE_ROLE));
     for name in ["migrate", "one", "two"] {
-        let url = compose.environment(name)["DATABASE_URL"];
+        let url = compose.secret(compose.environment(name)["DATABASE_URL_FILE"].strip_prefix(SECRETS).unwrap());
         assert!(url.starts_with(&format!("postgres://{SERVICE_ROLE}:")), "{url}");
+    }
+}
+
+#[test]
+fn a_secret_is_in_a_file_and_in_no_variable() {
+    let compose = Compose::read();
+    for name in compose.services() {
+        let service = compose.service(name);
+        if service["environment"].is_badvalue() {
+            continue;
+        }
+        for (variable, value) in compose.environment(name) {
+            let is_secret = variable.contains("PASSWORD") || variable.contains("DATABASE_URL");
+            assert_eq!(is_secret, value.starts_with(SECRETS), "{name}: {variable}={value}");
+            let secret = value.strip_prefix(SECRETS);
+            assert!(secret.is_none_or(|secret| compose.secrets_of(name).contains(&secret)), "{name}: {variable}");
+        }
+        for secret in compose.secrets_of(name) {
+            let file = compose.file["secrets"][secret]["file"].as_str();
+            assert_eq!(file, Some(&*format!("./secrets/{secret}")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn each_container_has_limits_and_all_but_the_database_are_confined() {
+    let compose = Compose::read();
+    for name in compose.services() {
+        let service = compose.service(name);
+        assert!(merged(service, "mem_limit").as_str().is_some(), "{name}");
+        assert!(merged(service, "logging")["options"]["max-size"].as_str().is_some(), "{name}");
+        let is_confined = merged(service, "read_only").as_bool() == Some(true)
+            && merged(service, "cap_drop")[0].as_str() == Some("ALL")
+            && merged(service, "security_opt")[0].as_str() == Some("no-new-privileges:true");
+        assert_eq!(is_confined, name != "database", "{name}");
     }
 }
 
@@ -273,13 +343,16 @@ fn the_services_role_is_made_with_its_password() {
     let role = database.name();
     let sql = fs::read_to_string(folder().join("roles.sql")).unwrap().replace(SERVICE_ROLE, role);
     let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(&file, sql).unwrap();
-    let password = compose.environment("database")["SERVICE_PASSWORD"];
+    assert!(compose.secrets_of("database").contains(&"service-password"));
+    let password = compose.secrets.path().join("service-password");
+    fs::write(&password, compose.secret("service-password") + "\n").unwrap();
+    let documented = format!("{SECRETS}service-password");
+    assert!(sql.contains(&documented), "{sql}");
+    fs::write(&file, sql.replace(&documented, password.to_str().unwrap())).unwrap();
     let programs = database.texts("SELECT setting FROM pg_config() WHERE name = 'BINDIR'").remove(0);
     let made = Command::new(format!("{programs}/psql"))
         .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--dbname", database.owner.expose(), "--file"])
         .arg(file.path())
-        .env("SERVICE_PASSWORD", password)
         .output()
         .unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -293,7 +366,7 @@ fn the_services_role_is_made_with_its_password() {
 #[test]
 fn nobody_but_the_proxy_reaches_the_instances_or_is_trusted_by_them() {
     let compose = Compose::read();
-    let in_network = compose.0["services"].as_hash().unwrap().iter();
+    let in_network = compose.file["services"].as_hash().unwrap().iter();
     let in_network = in_network.filter(|(_, service)| !service["networks"]["intake"].is_badvalue());
     let in_network: Vec<_> = in_network.map(|(name, _)| name.as_str().unwrap()).collect();
     assert_eq!(in_network, ["one", "two", "proxy"]);
