@@ -77,11 +77,11 @@ package-check: package
 generators:
     cargo test --package intake --test integrators --locked -- --ignored --test-threads=2
 
-# Runs every test but those of `just generators` and of Citus, each page in Firefox and without scripts, too, about 20 minutes
+# Runs every test but those of `just generators` and of Citus, each page in Firefox and without scripts, too, most of an hour
 test-all:
     INTAKE_TEST_NIGHTLY=yes cargo test --locked
     cargo test --package intake-domain --test it --locked -- --ignored
-    cargo test --package intake --test blackbox --locked -- --ignored --test-threads=1 deployment load::floods
+    cargo test --package intake --test blackbox --locked -- --ignored --test-threads=1 deployment load::floods creates_elsewhere
 
 # Changes the code in thousands of ways and lists the changes that no test notices, hours (needs cargo-mutants)
 mutants:

@@ -43,6 +43,17 @@ fn every_filter_of_tests_that_is_named_finds_a_test() {
     assert!(finds("blackbox", "api::") && !finds("blackbox", "whoever_floods"));
 }
 
+#[test]
+fn every_fuzz_target_runs_each_night() {
+    let workflow = &files(&[".yml"])[".github/workflows/nightly.yml"];
+    let sources = files(&[".rs"]);
+    let targets = sources.keys().filter_map(|path| path.strip_prefix("crates/fuzz/targets/")?.strip_suffix(".rs"));
+    let targets: Vec<_> = targets.collect();
+    assert!(targets.len() > 5, "{targets:?}");
+    let missing: Vec<_> = targets.iter().filter(|target| !workflow.contains(&format!("- fuzz {target} "))).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// The number of cells in the row of a table. A bar in code or behind a backslash separates none.
 fn cells(row: &str) -> usize {
     let text: String = row.trim().replace("\\|", "").split('`').step_by(2).collect();
