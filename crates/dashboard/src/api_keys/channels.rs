@@ -11,8 +11,8 @@ use intake_domain::{AnswerCount, KeyActivity, KeyQuality, KeyRecord, REPLAYED, f
 use intake_edge as edge;
 use time::{Date, Duration};
 
+use crate::api_keys::answers::CREATED;
 use crate::api_keys::sparkline::Sparkline;
-use crate::api_keys::usage::CREATED;
 use crate::page::day::without_year;
 use crate::page::error::PageError;
 use crate::page::number::{counted, grouped};

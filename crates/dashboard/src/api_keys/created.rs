@@ -8,9 +8,10 @@ use intake_domain::{
     AnswerCode, AnswerCount, IssuedKey, KeyActivity, KeyFormat, KeyId, ManageKeysError, Member, Refusal,
 };
 
+use crate::api_keys::answers::{CREATED, is_accepted};
 use crate::api_keys::filter::Filter;
 use crate::api_keys::own_key;
-use crate::api_keys::usage::{CREATED, is_accepted, reasons};
+use crate::api_keys::usage::reasons;
 use crate::docs::samples::{Sample, samples, settings};
 use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;

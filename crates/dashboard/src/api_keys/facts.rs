@@ -78,7 +78,7 @@ impl KeyFacts {
         let answers = activity.answers(visitor.organisation(), key.id, since).await?;
         let requests = answers.iter().filter(|answer| answer.field.is_none()).map(|answer| answer.count).sum();
         Ok(Self {
-            key: KeyRow::new(key, visitor.shared::<KeyFormat>()?, &visitor.signed_in, now),
+            key: KeyRow::new(key, &answers, visitor.shared::<KeyFormat>()?, &visitor.signed_in, now),
             contact: key.contact.clone(),
             note: key.note.clone(),
             requests: grouped(requests),

@@ -1,9 +1,11 @@
 //! What the pages about one key say of it.
 
-use intake_domain::{EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, SignedIn};
+use intake_domain::{AnswerCount, EXPIRES_SOON, KeyAge, KeyFormat, KeyRecord, KeyStatus, SignedIn, Zone};
 use time::{Duration, OffsetDateTime};
 
+use crate::api_keys::answers;
 use crate::api_keys::refusals::Cause;
+use crate::api_keys::status::Status;
 use crate::page::moment::{Moment, end, exact, relative};
 
 /// A key that was not used for so long may have been forgotten.
@@ -22,8 +24,7 @@ pub(crate) struct KeyRow {
     pub(crate) client: Option<String>,
     /// The networks from which the key is accepted, if not from any.
     pub(crate) networks: Option<String>,
-    pub(crate) status: &'static str,
-    pub(crate) status_class: &'static str,
+    pub(crate) status: Status,
     /// Since when, or until when.
     pub(crate) status_at: Option<Moment>,
     /// Time at which a paused key expires.
@@ -40,26 +41,32 @@ pub(crate) struct KeyRow {
     pub(crate) only_refused: Option<Cause>,
     /// Time of the last refusal, if nothing was ever accepted.
     pub(crate) last_refused_at: Option<Moment>,
-    /// True if members got a mail lately that the key is refused more often than usual, but not always.
-    pub(crate) is_refused_more: bool,
+    /// How often the key is refused, if that is often but not always.
+    pub(crate) often_refused: Option<String>,
     /// Time at which the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
+    pub(crate) is_active: bool,
     pub(crate) is_over: bool,
     /// Time at which it expired, if it was not revoked since.
     pub(crate) expired_at: Option<Moment>,
 }
 
 impl KeyRow {
-    pub(crate) fn new(key: &KeyRecord, format: &KeyFormat, visitor: &SignedIn, now: OffsetDateTime) -> Self {
+    pub(crate) fn new(
+        key: &KeyRecord,
+        answers: &[AnswerCount],
+        format: &KeyFormat,
+        visitor: &SignedIn,
+        now: OffsetDateTime,
+    ) -> Self {
         let SignedIn { key_age_max: age, zone, .. } = *visitor;
         let [exact, relative, end] = [exact, relative, end].map(|form| move |at| form(at, zone));
-        let (status, status_class, status_at) = match key.status(now) {
-            KeyStatus::Revoked(at) => ("Revoked", "revoked", Some(exact(at))),
-            KeyStatus::Suspended(at) => ("Suspended", "expired", Some(exact(at))),
-            KeyStatus::Paused(at) => ("Paused", "paused", Some(exact(at))),
-            KeyStatus::Expired(at) => ("Expired", "expired", Some(exact(at))),
-            KeyStatus::ActiveUntil(at) => ("Active", "active", Some(end(at))),
-            KeyStatus::Active => ("Active", "active", None),
+        let status_at = match key.status(now) {
+            KeyStatus::Revoked(at) | KeyStatus::Suspended(at) | KeyStatus::Paused(at) | KeyStatus::Expired(at) => {
+                Some(exact(at))
+            }
+            KeyStatus::ActiveUntil(at) => Some(end(at)),
+            KeyStatus::Active => None,
         };
         let is_over = key.is_over(now);
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
@@ -74,8 +81,7 @@ impl KeyRow {
             unused: unused(key, now).filter(|_| !is_over && last_refused_at(key).is_none()),
             client: Some(client.join(", ")).filter(|client| !client.is_empty()),
             networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
-            status,
-            status_class,
+            status: Status::new(key, answers, visitor, now),
             status_at,
             ended_by: match key.status(now) {
                 KeyStatus::Revoked(_) => Some(by(&key.revoked_by)),
@@ -89,9 +95,10 @@ impl KeyRow {
             must_be_replaced: key.must_be_replaced(now),
             only_refused: key.only_refused.as_ref().filter(|_| key.status(now).is_active()).map(Cause::from),
             last_refused_at: last_refused_at(key).map(exact),
-            is_refused_more: key.is_refused_more(now) && key.only_refused.is_none(),
+            often_refused: often_refused(key, answers, zone, now),
             too_long: age.filter(|age| key.exceeds(*age, now)),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= EXPIRES_SOON).map(relative),
+            is_active: key.status(now).is_active(),
             is_over,
             expired_at: status_at.filter(|_| matches!(key.status(now), KeyStatus::Expired(_))),
         }
@@ -101,6 +108,13 @@ impl KeyRow {
 /// Time of a key's last refusal, if nothing was ever accepted with it.
 pub(crate) fn last_refused_at(key: &KeyRecord) -> Option<OffsetDateTime> {
     key.only_refused.as_ref().filter(|_| key.last_used_at.is_none())?.last_at
+}
+
+/// How often a key is refused, if members got a mail about that lately, or half of its requests are refused.
+fn often_refused(key: &KeyRecord, answers: &[AnswerCount], zone: Zone, now: OffsetDateTime) -> Option<String> {
+    let is_some = key.status(now).is_active() && key.only_refused.is_none();
+    let more = key.is_refused_more(now).then(|| "more often than usual".to_owned());
+    more.or_else(|| answers::often_refused(answers, zone.day(now))).filter(|_| is_some)
 }
 
 /// For how long nothing has used a key, if that is long, or longer than usual.

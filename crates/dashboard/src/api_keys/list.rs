@@ -4,13 +4,14 @@ use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use intake_domain::{Doubt, KeyActivity, KeyScope, REPLAYED, first_kept_day};
+use intake_domain::{KeyActivity, KeyScope, first_kept_day};
 use intake_edge as edge;
 
 use crate::api_keys::LIST;
 use crate::api_keys::filter::{Filter, Selection};
 use crate::api_keys::first_steps::{FirstSteps, first_steps};
-use crate::api_keys::listed_key::{Expires, ListedKey, UNDIALLABLE, nested};
+use crate::api_keys::listed_key::{Expires, ListedKey, nested};
+use crate::api_keys::status::answers_of;
 use crate::api_keys::stop_all::StopNotice;
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
@@ -56,9 +57,8 @@ pub(crate) async fn page(
     };
     let first_steps = first_steps(&request, &visitor, &found, members.as_ref()).await?;
     let selection = filter.selection(&found);
-    let ids: Vec<_> = found.keys.iter().map(|key| key.id).collect();
-    let (since, [zero, unusual]) = (first_kept_day(visitor.zone(), now), UNDIALLABLE.map(Doubt::name));
-    let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED, zero, unusual], since).await?;
+    let since = first_kept_day(visitor.zone(), now);
+    let answers = answers_of(&found.keys, &visitor.signed_in, activity.as_ref(), now).await?;
     let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
         let answers = answers.get(&key.0.id).map_or(&[][..], Vec::as_slice);
         ListedKey::new(key, answers, since, &visitor.signed_in, now)

@@ -10,6 +10,7 @@ use crate::page::error::PageError;
 use crate::page::part::Keys;
 use crate::page::visitor::{Found, KeyManager, Visitor};
 
+pub(crate) mod answers;
 pub(crate) mod channels;
 pub(crate) mod create;
 pub(crate) mod created;
@@ -30,6 +31,7 @@ pub(crate) mod routes;
 pub(crate) mod select;
 pub(crate) mod show;
 pub(crate) mod sparkline;
+pub(crate) mod status;
 pub(crate) mod stop_all;
 pub(crate) mod usage;
 

@@ -1,12 +1,15 @@
 //! Pausing or revoking several keys together: a page on which they are marked, one that asks, and the change itself.
 //! Each key is changed as if it were the only one.
 
+use std::collections::HashMap;
+
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{
-    KEYS_PER_PAGE, KeyFormat, KeyId, KeyRecord, ManageKeysError, PauseOutcome, RevokeOutcome, list_keys,
+    AnswerCount, KEYS_PER_PAGE, KeyActivity, KeyFormat, KeyId, KeyRecord, ManageKeysError, PauseOutcome, RevokeOutcome,
+    SignedIn, list_keys,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -14,6 +17,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::key_row::KeyRow;
+use crate::api_keys::status::answers_of;
 use crate::mails::MailedKey;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
@@ -78,6 +82,7 @@ pub(crate) async fn marking(
     filter: Option<Query<Filter>>,
     marks: Option<Query<Marks>>,
     keys: Part<dyn Keys>,
+    activity: Part<dyn KeyActivity>,
     format: Part<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
@@ -92,12 +97,13 @@ pub(crate) async fn marking(
         (false, true) => "?marked=all".to_owned(),
         (false, false) => format!("{query}&marked=all"),
     };
+    let answers = answers_of(&found.keys, &visitor.signed_in, activity.as_ref(), now).await?;
     let selectable = found.keys.iter().filter(|key| !key.is_over(now));
     let page = SelectPage {
         shell: Shell::new("keys", &visitor),
         list: filter.list(),
         fields: filter.fields(),
-        keys: selectable.map(|key| KeyRow::new(key, &format, &visitor.signed_in, now)).collect(),
+        keys: rows(selectable, &answers, &format, &visitor.signed_in, now),
         are_marked,
         other: format!("/settings/api-keys/select{other}"),
         previous: selection.previous.map(page_of_list),
@@ -111,6 +117,7 @@ pub(crate) async fn confirm(
     filter: Option<Query<Filter>>,
     fields: Query<Fields>,
     keys: Part<dyn Keys>,
+    activity: Part<dyn KeyActivity>,
     format: Part<KeyFormat>,
 ) -> Result<HttpResponse, PageError> {
     let now = edge::now();
@@ -125,6 +132,7 @@ pub(crate) async fn confirm(
     if marked.is_empty() {
         return nothing_marked();
     }
+    let answers = answers_of(&marked, &visitor.signed_in, activity.as_ref(), now).await?;
     // Those that will be missed first.
     marked.sort_by_key(|key| std::cmp::Reverse(key.last_used_at));
     let is_used_lately = |key: &&KeyRecord| key.last_used_at.is_some_and(|at| now - at < USED_LATELY);
@@ -134,7 +142,7 @@ pub(crate) async fn confirm(
         title: format!("{} {}", change.verb(), counted(marked.len(), "key")),
         text: change.consequence(),
         used_lately: used_lately.map(|count| format!("{} {}", counted(count, "key"), were(count))),
-        keys: marked.iter().map(|key| KeyRow::new(key, &format, &visitor.signed_in, now)).collect(),
+        keys: rows(marked.iter(), &answers, &format, &visitor.signed_in, now),
         value: change.value(),
         action: format!("/settings/api-keys/selected{}", filter.query()),
         back: selecting,
@@ -187,6 +195,17 @@ async fn marked(
     let is_open = |key: &KeyRecord| !key.is_over(now) && (change == Change::Revoke || key.paused_at.is_none());
     found.retain(|key| ids.contains(&key.id) && is_open(key));
     Ok(found)
+}
+
+fn rows<'a>(
+    keys: impl Iterator<Item = &'a KeyRecord>,
+    answers: &HashMap<KeyId, Vec<AnswerCount>>,
+    format: &KeyFormat,
+    visitor: &SignedIn,
+    now: OffsetDateTime,
+) -> Vec<KeyRow> {
+    let answers_of = |key: &KeyRecord| answers.get(&key.id).map_or(&[][..], Vec::as_slice);
+    keys.map(|key| KeyRow::new(key, answers_of(key), format, visitor, now)).collect()
 }
 
 fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {

@@ -8,12 +8,13 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
-    ANSWERS_KEPT, AnswerCode, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor,
-    Refusal, RefusalReason, first_kept_day,
+    ANSWERS_KEPT, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal,
+    RefusalReason, first_kept_day,
 };
 use intake_edge as edge;
 use time::{Date, Duration};
 
+use crate::api_keys::answers::{CREATED, is_accepted};
 use crate::api_keys::key_row::KeyRow;
 use crate::api_keys::refusals::{RefusalRow, is_own_setting, phrase};
 use crate::api_keys::{OwnKey, SeenKey};
@@ -33,7 +34,6 @@ const SCALE_MIN: u64 = 10;
 const REASONS: usize = 8;
 /// Number of refused requests in the message for the vendor: enough to find the fault.
 const IN_MESSAGE: usize = 5;
-pub(crate) const CREATED: AnswerCode = AnswerCode(201);
 
 #[derive(Template)]
 #[template(path = "api_keys/usage.html")]
@@ -128,7 +128,7 @@ pub(crate) async fn page(
         list,
         fields: filter.fields(),
         query: filter.query(),
-        key: KeyRow::new(&key, &format, &visitor.signed_in, now),
+        key: KeyRow::new(&key, &answers, &format, &visitor.signed_in, now),
         accepted: total(true),
         refused: total(false),
         days,
@@ -160,11 +160,6 @@ impl From<KeySuccessor> for Successor {
         };
         Self { link: address(id), is_used, stops }
     }
-}
-
-/// A patient was created, or said to be valid.
-pub(crate) fn is_accepted(AnswerCode(status): AnswerCode) -> bool {
-    (200..300).contains(&status)
 }
 
 /// A bar for each day, and how many requests the full height stands for.
@@ -242,7 +237,7 @@ fn words(status: u16) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use intake_domain::RefusalReason;
+    use intake_domain::{AnswerCode, RefusalReason};
     use time::macros::date;
 
     use super::*;

@@ -141,7 +141,7 @@ fn forms_and_programs_retry_the_same_statuses() {
 #[test]
 fn help_explains_every_status_of_a_key() {
     let help = &files(&[".md"])["docs/clinics.md"];
-    let list = &files(&[".rs"])["crates/dashboard/src/api_keys/listed_key.rs"];
+    let list = &files(&[".rs"])["crates/dashboard/src/api_keys/status.rs"];
     let calls = list.split("of(\"").skip(1).chain(list.split("noted(\"").skip(1));
     let words: Vec<_> = calls.filter_map(|rest| rest.split("\", \"").nth(1)?.split('"').next()).collect();
     assert!(words.len() > 8, "{words:?}");

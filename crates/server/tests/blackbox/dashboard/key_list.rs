@@ -296,6 +296,63 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
 }
 
 #[test]
+fn the_page_of_a_key_and_the_pages_to_select_it_show_the_status_that_the_list_shows() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    // Accepted and refused requests on each of three days, today among them; `replayed` stands for nothing here.
+    let of_days = |id: &str, status: u16, field: &str, count: u32| {
+        format!(
+            "INSERT INTO key_answers SELECT organisation_id, id, day, day, {status}, '{field}', {count}
+             FROM api_keys, generate_series(0, 2) AS n,
+                LATERAL (SELECT (now() AT TIME ZONE 'UTC')::date - n AS day) AS days WHERE id = '{id}';"
+        )
+    };
+    let mut expected = Vec::new();
+    for word in ["Replace now", "Only refusals", "Often refused", "Silent", "Check numbers", "Paused", "Active"] {
+        let id = app.clinic.key().0.to_string();
+        let uses = format!(
+            "INSERT INTO key_uses (organisation_id, key_id, last_used_at, sent_in_clear_at, silence_announced_at)
+             SELECT organisation_id, id, now() - interval '1 day',
+                CASE '{word}' WHEN 'Replace now' THEN now() END, CASE '{word}' WHEN 'Silent' THEN now() END
+             FROM api_keys WHERE id = '{id}';"
+        );
+        let sql = match word {
+            "Only refusals" => of_days(&id, 422, "", 2),
+            "Often refused" => uses + &of_days(&id, 201, "", 2) + &of_days(&id, 422, "", 2),
+            "Check numbers" => uses + &of_days(&id, 201, "", 9) + &of_days(&id, 201, "unusual-number", 9),
+            "Paused" => format!("{uses} UPDATE api_keys SET paused_at = now() WHERE id = '{id}';"),
+            // A first wrong request, and requests that were wrong until someone mended them.
+            "Active" => uses + &of_days(&id, 201, "", 2) + &of_days(&id, 422, "", 1),
+            _ => uses,
+        };
+        app.database.connect().batch_execute(&sql).unwrap();
+        expected.push((id, word));
+    }
+    let list = ada.get(LIST).text();
+    let selecting = ada.get(&format!("{LIST}/select?show=all&unused=")).text();
+    app.database.connect().batch_execute("UPDATE api_keys SET created_at = now() - interval '15 days'").unwrap();
+    for (id, word) in &expected {
+        let pill = |page: &str| between(page, "<td><span class=\"status ", "</span>");
+        assert!(
+            pill(list.split(&format!("id=\"key-{id}\"")).nth(1).unwrap()).ends_with(&format!("\">{word}")),
+            "{word}: {list}"
+        );
+        let page = ada.get(&format!("{LIST}/{id}")).text();
+        assert!(
+            between(&page, "<dt>Status</dt><dd><span class=\"status ", "</span>").ends_with(&format!("\">{word}")),
+            "{word}: {page}"
+        );
+        if *word != "Only refusals" {
+            let row = selecting.split(&format!("value=\"{id}\"")).nth(1).unwrap();
+            assert!(pill(row).ends_with(&format!("\">{word}")), "{word}: {row}");
+        }
+    }
+    let (often, _) = &expected[2];
+    let page = ada.get(&format!("{LIST}/{often}")).text();
+    assert!(list.contains("6 of 12 in the last 7 days") && page.contains("6 of 12 in the last 7 days"), "{page}");
+}
+
+#[test]
 fn a_replaced_key_follows_its_successor_and_each_leads_to_the_other() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
