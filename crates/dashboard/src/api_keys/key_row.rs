@@ -78,7 +78,7 @@ impl KeyRow {
             created_at: exact(key.created_at),
             created_by: by(&key.created_by),
             last_used_at: key.last_used_at.map(relative),
-            unused: unused(key, now).filter(|_| !is_over && last_refused_at(key).is_none()),
+            unused: unused(key, now).filter(|_| !is_over && !key.is_awaited(now) && last_refused_at(key).is_none()),
             client: Some(client.join(", ")).filter(|client| !client.is_empty()),
             networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
             status: Status::new(key, answers, visitor, now),

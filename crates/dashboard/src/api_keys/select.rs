@@ -8,8 +8,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{
-    AnswerCount, KEYS_PER_PAGE, KeyActivity, KeyFormat, KeyId, KeyRecord, ManageKeysError, PauseOutcome, RevokeOutcome,
-    SignedIn, list_keys,
+    AnswerCount, INSTALLED_WITHIN, KEYS_PER_PAGE, KeyActivity, KeyFormat, KeyId, KeyRecord, ManageKeysError,
+    PauseOutcome, RevokeOutcome, SignedIn, list_keys,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -38,6 +38,8 @@ struct SelectPage {
     list: String,
     fields: Vec<(&'static str, String)>,
     keys: Vec<KeyRow>,
+    /// Days for which a key that was never used is left out.
+    days: i64,
     are_marked: bool,
     /// The address of this page with all keys marked, or none.
     other: String,
@@ -98,12 +100,13 @@ pub(crate) async fn marking(
         (false, false) => format!("{query}&marked=all"),
     };
     let answers = answers_of(&found.keys, &visitor.signed_in, activity.as_ref(), now).await?;
-    let selectable = found.keys.iter().filter(|key| !key.is_over(now));
+    let selectable = found.keys.iter().filter(|key| !key.is_over(now) && !key.is_awaited(now));
     let page = SelectPage {
         shell: Shell::new("keys", &visitor),
         list: filter.list(),
         fields: filter.fields(),
         keys: rows(selectable, &answers, &format, &visitor.signed_in, now),
+        days: INSTALLED_WITHIN.whole_days(),
         are_marked,
         other: format!("/settings/api-keys/select{other}"),
         previous: selection.previous.map(page_of_list),

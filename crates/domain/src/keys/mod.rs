@@ -36,7 +36,7 @@ pub use manage::{IssuedKey, KeyRequest, create_key, list_keys};
 pub use manage_error::{ACTIVE_KEYS_MAX, KEYS_PER_DAY_MAX, ManageKeysError};
 pub use organisation::{Organisation, OrganisationRecord};
 pub use pause::{PauseOutcome, ResumeOutcome};
-pub use record::{KeyRecord, KeyStatus, KeySuccessor, OnlyRefused};
+pub use record::{INSTALLED_WITHIN, KeyRecord, KeyStatus, KeySuccessor, OnlyRefused};
 pub use refusal::{REFUSALS_KEPT, Refusal, RefusalReason};
 pub use replace::replace_leaked_key;
 pub use revoke::RevokeOutcome;

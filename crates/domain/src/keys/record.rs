@@ -9,6 +9,9 @@ use crate::keys::refusal::RefusalReason;
 use crate::keys::unusual::REFUSALS_ANNOUNCED_EVERY;
 use crate::zone::Zone;
 
+/// Time within which the vendor of a new key usually sends a first request.
+pub const INSTALLED_WITHIN: Duration = Duration::days(14);
+
 /// A stored key, as its organisation sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRecord {
@@ -134,6 +137,13 @@ impl KeyRecord {
         matches!(self.status(now), KeyStatus::Revoked(_) | KeyStatus::Expired(_))
     }
 
+    /// Returns whether a first request is still to come: no request was accepted with the key, which was made lately or
+    /// replaces another one. Nobody knows yet whether such a key is needed.
+    #[must_use]
+    pub fn is_awaited(&self, now: OffsetDateTime) -> bool {
+        self.last_used_at.is_none() && (self.replaces.is_some() || now - self.created_at < INSTALLED_WITHIN)
+    }
+
     /// Returns whether the key is not over, and works longer than this.
     #[must_use]
     pub fn exceeds(&self, age: KeyAge, now: OffsetDateTime) -> bool {
@@ -234,6 +244,16 @@ mod tests {
             assert_eq!(made.days(sydney), Some(days), "{created_at}");
         }
         assert_eq!(key(None, None).days(sydney), None);
+    }
+
+    #[test]
+    fn an_unused_key_is_awaited_while_it_is_new_or_replaces_another() {
+        let old = KeyRecord { created_at: NOW - INSTALLED_WITHIN, ..key(None, None) };
+        assert!(!old.is_awaited(NOW));
+        assert!(KeyRecord { created_at: EARLIER, ..old.clone() }.is_awaited(NOW));
+        let replacement = KeyRecord { replaces: Some(old.id), ..old };
+        assert!(replacement.is_awaited(NOW));
+        assert!(!KeyRecord { last_used_at: Some(EARLIER), ..replacement }.is_awaited(NOW));
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub enum KeyScope {
     Expiring,
     /// Active keys of which every request was refused.
     OnlyRefused,
-    /// Active keys that no request came with.
+    /// Active keys that no request came with, and whose first request is not [awaited](KeyRecord::is_awaited).
     NeverUsed,
     /// Active keys that were announced as silent and not used since.
     Silent,

@@ -7,7 +7,7 @@ use diesel::helper_types::LeftJoinQuerySource;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
 use diesel::sql_types::{Bool, Nullable, Timestamptz};
-use intake_domain::{ENDED_LATELY, EXPIRES_SOON, KeyScope, KeySearch};
+use intake_domain::{ENDED_LATELY, EXPIRES_SOON, INSTALLED_WITHIN, KeyScope, KeySearch};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -99,7 +99,9 @@ impl Scopes {
             }
             KeyScope::OnlyRefused => Box::new(is_active().and(api_keys::id.eq_any(self.only_refused.clone()))),
             KeyScope::NeverUsed => {
-                let is_unused = key_uses::last_used_at.nullable().is_null();
+                // As `KeyRecord::is_awaited` says.
+                let is_old = api_keys::created_at.le(now - INSTALLED_WITHIN).and(api_keys::replaces.is_null());
+                let is_unused = key_uses::last_used_at.nullable().is_null().and(is_old);
                 Box::new(is_active().and(is_unused).and(api_keys::id.ne_all(self.only_refused.clone())))
             }
             KeyScope::Silent => {

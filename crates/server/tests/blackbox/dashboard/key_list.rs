@@ -252,7 +252,7 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
         UPDATE api_keys SET expires_at = now() - interval '6 days' WHERE name = 'Over';
         UPDATE api_keys SET replaces = (SELECT id FROM api_keys WHERE name = 'Ends soon, replaced') WHERE name = 'Busy';
         UPDATE key_uses SET silence_announced_at = now() FROM api_keys WHERE id = key_id AND name = 'Silent';
-        UPDATE api_keys SET created_at = now() - interval '7 days';
+        UPDATE api_keys SET created_at = now() - interval '15 days';
         INSERT INTO key_answers SELECT organisation_id, id, day, day, 422, '', 5
             FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS day) AS today
             WHERE name IN ('Only refused', 'Gone', 'Paused');";

@@ -5,7 +5,7 @@ use intake_domain::{ApiKey, KeyId};
 use intake_test_support::patient;
 
 use crate::dashboard::mails::{MailServer, with_mails};
-use crate::fixtures::{Member, TestApp, in_each_browser};
+use crate::fixtures::{Member, TestApp, between, in_each_browser};
 
 const SELECTED: &str = "/settings/api-keys/selected";
 
@@ -101,6 +101,36 @@ fn a_search_for_unused_keys_leads_to_marking_them() {
     assert!(is_accepted(&app, &keys[0]));
 }
 
+/// The vendor of a leaked key has to install the new one, which is its only key until then.
+#[test]
+fn a_key_that_its_vendor_has_yet_to_install_is_not_among_the_unused_ones() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let [forgotten, leaked, young] = [(); 3].map(|()| app.clinic.key());
+    let replacing = format!("/settings/api-keys/{}/replace", leaked.0);
+    let new = between(&ada.get(&replacing).text(), "name=\"id\" value=\"", "\"");
+    assert_eq!(ada.post(&replacing, &format!("id={new}&why=leaked&lasts=never")).status, 200);
+    app.database
+        .connect()
+        .batch_execute(&format!(
+            "UPDATE api_keys SET created_at = now() - interval '1 hour' * CASE WHEN id = '{}' THEN 13 * 24 ELSE 15 * 24 END",
+            young.0
+        ))
+        .unwrap();
+    let list = ada.get("/settings/api-keys").text();
+    assert!(list.contains("<b>1</b> never used"), "{list}");
+    for search in ["show=unused", "unused=3", "show=all"] {
+        let page = ada.get(&format!("/settings/api-keys/select?{search}&marked=all")).text();
+        assert!(page.contains(&forgotten.0.to_string()), "{search}: {page}");
+        for waiting in [&new, &young.0.to_string()] {
+            assert!(!page.contains(waiting), "{search}: {page}");
+        }
+        assert!(page.contains("Keys that no request came with yet are left out for their first 14 days"), "{page}");
+    }
+    let page = ada.get(&format!("/settings/api-keys/{new}")).text();
+    assert!(!page.contains("Revoke it if nothing needs it"), "{page}");
+}
+
 #[test]
 fn one_mail_tells_the_others_which_keys_were_revoked() {
     let Some(server) = MailServer::start() else { return };
@@ -118,6 +148,7 @@ fn one_mail_tells_the_others_which_keys_were_revoked() {
 fn a_person_revokes_keys_that_were_never_used() {
     in_each_browser(|app, browser| {
         let keys = [(); 2].map(|()| app.clinic.key());
+        app.database.connect().batch_execute("UPDATE api_keys SET created_at = now() - interval '15 days'").unwrap();
         browser.open(&app.url("/settings/api-keys"));
         browser.press("2 never used");
         browser.press("Select several");
