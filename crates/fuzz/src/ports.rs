@@ -65,6 +65,12 @@ mock! {
             organisation: OrganisationId,
             audit: &AuditContext,
         ) -> Result<Vec<StoppedKey>, ManageKeysError>;
+        async fn pause_together(
+            &self,
+            organisation: OrganisationId,
+            keys: &[KeyId],
+            audit: &AuditContext,
+        ) -> Result<Vec<StoppedKey>, ManageKeysError>;
         async fn resume_stopped(
             &self,
             organisation: OrganisationId,

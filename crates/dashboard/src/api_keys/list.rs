@@ -66,7 +66,7 @@ pub(crate) async fn page(
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),
         keys: listed.collect(),
-        stops: stops.into_iter().map(|stop| StopNotice::new(stop, visitor.zone())).collect(),
+        stops: stops.into_iter().map(|stop| StopNotice::new(stop, &visitor)).collect(),
         can_stop_all: visitor.signed_in.member.role.administers() && found.count(KeyScope::Active) > 0,
         is_any_used: found.is_any_used,
         total: found.total,

@@ -22,6 +22,7 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .get("/settings/api-keys/stop-all", stop_all::confirm)
         .post("/settings/api-keys/stop-all", stop_all::stop)
         .post("/settings/api-keys/resume-stopped", stop_all::resume)
+        .post("/settings/api-keys/resume-paused", stop_all::resume_paused)
         .get("/settings/api-keys/{key}", usage::page)
         .get("/settings/api-keys/{key}/first-use", created::first_use)
         .get("/settings/api-keys/{key}/revoke", revoke::confirm)

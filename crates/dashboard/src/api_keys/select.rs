@@ -1,5 +1,5 @@
 //! Pausing or revoking several keys together: a page on which they are marked, one that asks, and the change itself.
-//! Each key is changed as if it were the only one.
+//! Keys that were paused together can be resumed together.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Form, Query};
 use askama::Template;
 use intake_domain::{
-    AnswerCount, INSTALLED_WITHIN, KEYS_PER_PAGE, KeyActivity, KeyFormat, KeyId, KeyRecord, ManageKeysError,
-    PauseOutcome, RevokeOutcome, SignedIn, list_keys,
+    AnswerCount, INSTALLED_WITHIN, KEYS_PER_PAGE, KeyActivity, KeyFormat, KeyId, KeyRecord, RevokeOutcome, SignedIn,
+    list_keys,
 };
 use intake_edge as edge;
 use serde::Deserialize;
@@ -163,22 +163,37 @@ pub(crate) async fn change(
     let filter = filter.map(Query::into_inner).unwrap_or_default();
     let change = Change::asked_for(&fields)?;
     let marked = marked(&visitor, &fields, change, keys.as_ref(), edge::now()).await?;
-    let (mut changed, mut failure) = (Vec::new(), None);
-    for key in &marked {
-        match change.carry_out(&visitor, key, keys.as_ref()).await {
-            Ok(true) => changed.push(MailedKey::from(key)),
-            Ok(false) => {}
-            Err(error) => {
-                failure = Some(error);
-                break;
-            }
+    let (changed, failure) = match change {
+        Change::Pause => {
+            let ids: Vec<_> = marked.iter().map(|key| key.id).collect();
+            let paused = keys.pause_together(visitor.organisation(), &ids, &visitor.audit()).await?;
+            let is_paused = |key: &&KeyRecord| paused.iter().any(|paused| paused.id == key.id);
+            (marked.iter().filter(is_paused).map(MailedKey::from).collect(), None)
         }
-    }
+        Change::Revoke => revoke(&visitor, &marked, keys.as_ref()).await,
+    };
     visitor.mail_keys(&changed, change.mailed()).await?;
     match failure {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(error),
         None => Ok(redirect_with_notice(&filter.list(), &change.notice(changed.len()))),
     }
+}
+
+/// Revokes each key as if it were the only one. Returns those that were not revoked before, and what went wrong.
+async fn revoke<'a>(
+    visitor: &Visitor,
+    marked: &'a [KeyRecord],
+    keys: &dyn Keys,
+) -> (Vec<MailedKey<'a>>, Option<PageError>) {
+    let mut revoked = Vec::new();
+    for key in marked {
+        match keys.revoke(key.id, Some(visitor.organisation()), &visitor.audit()).await {
+            Ok(RevokeOutcome::Revoked { .. }) => revoked.push(MailedKey::from(key)),
+            Ok(RevokeOutcome::AlreadyRevoked { .. }) => {}
+            Err(error) => return (revoked, Some(error.into())),
+        }
+    }
+    (revoked, None)
 }
 
 /// The marked keys that the visitor's organisation has and that can be changed so.
@@ -245,23 +260,10 @@ impl Change {
     fn consequence(self) -> &'static str {
         match self {
             Self::Pause => {
-                "Requests using these keys will be refused immediately, until you resume each key. A key that expires \
-                 while it is paused can't be resumed."
+                "Requests using these keys will be refused immediately, until you resume them. A key that expires while \
+                 it is paused can't be resumed."
             }
             Self::Revoke => "Requests using these keys will be refused immediately. This can't be undone.",
-        }
-    }
-
-    /// Changes one key. False: it was changed so before.
-    async fn carry_out(self, visitor: &Visitor, key: &KeyRecord, keys: &dyn Keys) -> Result<bool, ManageKeysError> {
-        let (within, audit) = (Some(visitor.organisation()), visitor.audit());
-        match self {
-            Self::Pause => match keys.pause(key.id, within, &audit).await {
-                Ok(outcome) => Ok(matches!(outcome, PauseOutcome::Paused { .. })),
-                Err(ManageKeysError::KeyIsOver(_)) => Ok(false),
-                Err(error) => Err(error),
-            },
-            Self::Revoke => Ok(matches!(keys.revoke(key.id, within, &audit).await?, RevokeOutcome::Revoked { .. })),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Stopping all keys of the organisation together, after a page that lists them, and resuming them together.
+//! Stopping all keys of the organisation together, after a page that lists them, and resuming keys that were stopped or
+//! paused together.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -17,7 +18,7 @@ use crate::page::notice::redirect_with_notice;
 use crate::page::number::counted;
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
-use crate::page::visitor::Administrator;
+use crate::page::visitor::{Administrator, KeyManager, Visitor};
 use crate::stopped_keys::KeysChange;
 
 #[derive(Template)]
@@ -43,6 +44,10 @@ pub(crate) struct StopNotice {
     pub(crate) is_one: bool,
     pub(crate) at: Moment,
     pub(crate) by: String,
+    /// "stopped", or "paused" if the keys were selected.
+    pub(crate) done: &'static str,
+    /// True if the visitor may resume them.
+    pub(crate) can_resume: bool,
 }
 
 #[derive(Deserialize)]
@@ -89,6 +94,19 @@ pub(crate) async fn resume(
     form: Form<ResumeForm>,
     keys: Part<dyn Keys>,
 ) -> Result<HttpResponse, PageError> {
+    resume_together(&visitor, &form, keys.as_ref()).await
+}
+
+/// Resumes keys that were selected and paused: whoever manages keys may do that.
+pub(crate) async fn resume_paused(
+    KeyManager(visitor): KeyManager,
+    form: Form<ResumeForm>,
+    keys: Part<dyn Keys>,
+) -> Result<HttpResponse, PageError> {
+    resume_together(&visitor, &form, keys.as_ref()).await
+}
+
+async fn resume_together(visitor: &Visitor, form: &ResumeForm, keys: &dyn Keys) -> Result<HttpResponse, PageError> {
     visitor.assert_own_form(&form.form_token)?;
     let stop: AuditEntryId = form.stop.parse().map_err(|_| PageError::BadForm)?;
     let resumed = keys.resume_stopped(visitor.organisation(), stop, &visitor.audit()).await?;
@@ -108,8 +126,16 @@ impl StoppableKey {
 }
 
 impl StopNotice {
-    pub(crate) fn new(KeyStop { id, at, by, keys }: KeyStop, zone: Zone) -> Self {
-        let by = by.unwrap_or_else(|| "the service operator".to_owned());
-        Self { id, count: counted(keys, "key"), is_one: keys == 1, at: exact(at, zone), by }
+    pub(crate) fn new(KeyStop { id, is_of_all, at, by, keys }: KeyStop, visitor: &Visitor) -> Self {
+        let (role, zone) = (visitor.signed_in.member.role, visitor.zone());
+        Self {
+            id,
+            count: counted(keys, "key"),
+            is_one: keys == 1,
+            at: exact(at, zone),
+            by: by.unwrap_or_else(|| "the service operator".to_owned()),
+            done: if is_of_all { "stopped" } else { "paused" },
+            can_resume: if is_of_all { role.administers() } else { role.manages_keys() },
+        }
     }
 }

@@ -63,8 +63,17 @@ pub trait KeyStateStore: Send + Sync {
         audit: &AuditContext,
     ) -> Result<Vec<StoppedKey>, ManageKeysError>;
 
+    /// Pauses those of these keys that are neither paused nor over together, and records it for each. Empty: there was
+    /// none.
+    async fn pause_together(
+        &self,
+        organisation: OrganisationId,
+        keys: &[KeyId],
+        audit: &AuditContext,
+    ) -> Result<Vec<StoppedKey>, ManageKeysError>;
+
     /// Resumes the keys that were paused by this stop and have not been resumed since, unless they are over, and
-    /// records it. Empty: there was none, and nothing was recorded.
+    /// records it. Empty: there was none, and nothing was recorded. A stop of selected keys is for all who manage keys.
     async fn resume_stopped(
         &self,
         organisation: OrganisationId,

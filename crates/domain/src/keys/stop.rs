@@ -1,4 +1,4 @@
-//! Stops of all keys of an organisation together.
+//! Stops of several keys of an organisation together.
 
 use time::OffsetDateTime;
 
@@ -7,8 +7,10 @@ use crate::ids::{AuditEntryId, KeyId};
 /// Keys that were stopped together and can be resumed together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyStop {
-    /// The audit entry that recorded it.
+    /// The id of the change.
     pub id: AuditEntryId,
+    /// True if all keys were stopped, which an administrator resumes. False: they were selected.
+    pub is_of_all: bool,
     /// Time at which they were paused.
     pub at: OffsetDateTime,
     /// The name of the member who stopped them; none: an operator did.

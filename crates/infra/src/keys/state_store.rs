@@ -66,7 +66,19 @@ impl KeyStateStore for PostgresKeyStore {
         audit: &AuditContext,
     ) -> Result<Vec<StoppedKey>, ManageKeysError> {
         let (id, audit) = (*organisation.as_uuid(), audit.clone());
-        self.0.run(Share::Of(id), move |connection| stop::change(connection, id, &audit, stop::stop)).await?
+        self.0.run(Share::Of(id), move |connection| stop::change(connection, id, &audit, true, stop::stop)).await?
+    }
+
+    async fn pause_together(
+        &self,
+        organisation: OrganisationId,
+        keys: &[KeyId],
+        audit: &AuditContext,
+    ) -> Result<Vec<StoppedKey>, ManageKeysError> {
+        let (id, audit) = (*organisation.as_uuid(), audit.clone());
+        let keys: Vec<_> = keys.iter().map(|key| *key.as_uuid()).collect();
+        let pause = move |connection: &mut PgConnection, id, audit: &_| stop::pause(connection, id, &keys, audit);
+        self.0.run(Share::Of(id), move |connection| stop::change(connection, id, &audit, false, &pause)).await?
     }
 
     async fn resume_stopped(
@@ -77,7 +89,11 @@ impl KeyStateStore for PostgresKeyStore {
     ) -> Result<Vec<StoppedKey>, ManageKeysError> {
         let (id, stop, audit) = (*organisation.as_uuid(), *stop.as_uuid(), audit.clone());
         let resume = move |connection: &mut PgConnection, id, audit: &_| stop::resume(connection, id, stop, audit);
-        self.0.run(Share::Of(id), move |connection| stop::change(connection, id, &audit, resume)).await?
+        let change = move |connection: &mut PgConnection| {
+            let is_of_all = !stop::of_all(connection, id, &[stop])?.is_empty();
+            stop::change(connection, id, &audit, is_of_all, resume)
+        };
+        self.0.run(Share::Of(id), change).await?
     }
 
     async fn stops(&self, organisation: OrganisationId) -> Result<Vec<KeyStop>, StoreError> {

@@ -1,4 +1,4 @@
-//! Stopping all keys of an organisation together, and resuming them together.
+//! Stopping all keys of an organisation, or selected ones, together, and resuming them together.
 
 use diesel::dsl::{count_star, min};
 use diesel::pg::PgConnection;
@@ -7,22 +7,26 @@ use intake_domain::{Action, AuditContext, AuditedKey, KeyId, KeyStop, ManageKeys
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::accounts::permission::may_administer;
+use crate::accounts::permission::{assert_manages_keys, may_administer};
 use crate::audit::log::{is_recorded, record, record_about_key};
 use crate::keys::pause::{paused, unpaused};
 use crate::keys::status::is_open;
 use crate::organisations::note_resumed;
 use crate::schema::{api_keys, audit_entries, organisation_states};
 
-/// Runs a change of all keys for an administrator. Keys that are made at the same moment wait for its end.
+/// Runs a change of several keys: of all of them only for an administrator. Keys that are made at the same moment wait
+/// for its end.
 pub(super) fn change(
     connection: &mut PgConnection,
     organisation: Uuid,
     audit: &AuditContext,
+    is_of_all: bool,
     change: impl FnOnce(&mut PgConnection, Uuid, &AuditContext) -> QueryResult<()>,
 ) -> QueryResult<Result<Vec<StoppedKey>, ManageKeysError>> {
     connection.transaction(|connection| {
-        if !may_administer(connection, organisation, audit)? {
+        if !is_of_all {
+            assert_manages_keys(connection, organisation, audit)?;
+        } else if !may_administer(connection, organisation, audit)? {
             return Ok(Err(ManageKeysError::NotAdministrator));
         }
         let own = organisation_states::table.find(organisation).select(organisation_states::organisation_id);
@@ -37,15 +41,41 @@ pub(super) fn change(
 }
 
 pub(super) fn stop(connection: &mut PgConnection, organisation: Uuid, audit: &AuditContext) -> QueryResult<()> {
-    let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
-    let accepted = of_organisation.filter(is_open()).filter(api_keys::paused_at.is_null()).order(api_keys::id);
-    let keys = accepted.select(StoppedRow::as_select()).for_no_key_update().load(connection)?;
+    let keys = pause_each(connection, organisation, None, audit)?;
     if keys.is_empty() {
         return Ok(());
     }
+    record(connection, organisation, Action::KeysStopped, &counted(&keys), audit)
+}
+
+/// Pauses those of these keys that are accepted.
+pub(super) fn pause(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    keys: &[Uuid],
+    audit: &AuditContext,
+) -> QueryResult<()> {
+    pause_each(connection, organisation, Some(keys), audit).map(drop)
+}
+
+/// Pauses accepted keys, all or some, and records it for each.
+fn pause_each(
+    connection: &mut PgConnection,
+    organisation: Uuid,
+    selected: Option<&[Uuid]>,
+    audit: &AuditContext,
+) -> QueryResult<Vec<StoppedRow>> {
+    let of_organisation = api_keys::table.filter(api_keys::organisation_id.eq(organisation));
+    let accepted = of_organisation.filter(is_open()).filter(api_keys::paused_at.is_null()).order(api_keys::id);
+    let accepted = accepted.select(StoppedRow::as_select()).for_no_key_update();
+    let keys = match selected {
+        Some(selected) => accepted.filter(api_keys::id.eq_any(selected)).load(connection)?,
+        None => accepted.load(connection)?,
+    };
     let change = paused(&audit.actor, Some(*audit.entry_id.as_uuid()));
     diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(change).execute(connection)?;
-    record_each(connection, organisation, &keys, [Action::KeyPaused, Action::KeysStopped], audit)
+    record_each(connection, organisation, &keys, Action::KeyPaused, audit)?;
+    Ok(keys)
 }
 
 pub(super) fn resume(
@@ -62,23 +92,27 @@ pub(super) fn resume(
     }
     diesel::update(of_organisation.filter(api_keys::id.eq_any(ids(&keys)))).set(unpaused()).execute(connection)?;
     note_resumed(connection, organisation, Some(&ids(&keys)))?;
-    record_each(connection, organisation, &keys, [Action::KeyResumed, Action::KeysResumed], audit)
+    record_each(connection, organisation, &keys, Action::KeyResumed, audit)?;
+    record(connection, organisation, Action::KeysResumed, &counted(&keys), audit)
 }
 
-/// Records what was done to each key, and then to all of them.
+/// Records what was done to each key.
 fn record_each(
     connection: &mut PgConnection,
     organisation: Uuid,
     keys: &[StoppedRow],
-    [each, all]: [Action; 2],
+    action: Action,
     audit: &AuditContext,
 ) -> QueryResult<()> {
     for StoppedRow { id, name, hint } in keys {
         let key = AuditedKey { id: (*id).into(), hint: hint.clone() };
-        record_about_key(connection, organisation, each, name, &key, &audit.of_key(key.id))?;
+        record_about_key(connection, organisation, action, name, &key, &audit.of_key(key.id))?;
     }
-    let subject = if keys.len() == 1 { "1 key".to_owned() } else { format!("{} keys", keys.len()) };
-    record(connection, organisation, all, &subject, audit)
+    Ok(())
+}
+
+fn counted(keys: &[StoppedRow]) -> String {
+    if keys.len() == 1 { "1 key".to_owned() } else { format!("{} keys", keys.len()) }
 }
 
 /// The keys that the change has recorded: in this run, or in an earlier one whose answer was lost.
@@ -103,10 +137,19 @@ pub(super) fn stops(connection: &mut PgConnection, organisation: Uuid) -> QueryR
         .group_by(api_keys::stopped_in)
         .select((api_keys::stopped_in, min(api_keys::paused_at), min(api_keys::paused_by), count_star()))
         .order(min(api_keys::paused_at).desc());
-    let stops = stopped.load::<Stop>(connection)?.into_iter().filter_map(|(id, at, by, keys)| {
-        Some(KeyStop { id: id?.into(), at: at?, by, keys: usize::try_from(keys).unwrap_or_default() })
+    let stops = stopped.load::<Stop>(connection)?;
+    let of_all = of_all(connection, organisation, &stops.iter().filter_map(|(id, ..)| *id).collect::<Vec<_>>())?;
+    let stops = stops.into_iter().filter_map(|(id, at, by, keys)| {
+        let (id, keys) = (id?, usize::try_from(keys).unwrap_or_default());
+        Some(KeyStop { id: id.into(), is_of_all: of_all.contains(&id), at: at?, by, keys })
     });
     Ok(stops.collect())
+}
+
+/// Those of these stops that were of all keys: only such a stop is recorded as a whole.
+pub(super) fn of_all(connection: &mut PgConnection, organisation: Uuid, stops: &[Uuid]) -> QueryResult<Vec<Uuid>> {
+    let of_organisation = audit_entries::table.filter(audit_entries::organisation_id.eq(organisation));
+    of_organisation.filter(audit_entries::id.eq_any(stops)).select(audit_entries::id).load(connection)
 }
 
 fn ids(keys: &[StoppedRow]) -> Vec<Uuid> {
@@ -154,13 +197,13 @@ mod tests {
         connection.batch_execute(KEYS).unwrap();
         let organisation = api_keys::table.select(api_keys::organisation_id).first::<Uuid>(&mut connection).unwrap();
         for (entry, keys) in [(1, 3), (1, 3), (2, 0)] {
-            let stopped = change(&mut connection, organisation, &audit(entry), stop).unwrap().unwrap();
+            let stopped = change(&mut connection, organisation, &audit(entry), true, stop).unwrap().unwrap();
             assert_eq!(stopped.len(), keys, "{entry}");
         }
         let first = Uuid::from_u128(1);
         for (entry, keys) in [(3, 3), (3, 3), (4, 0)] {
             let again = |connection: &mut PgConnection, id, audit: &_| resume(connection, id, first, audit);
-            let resumed = change(&mut connection, organisation, &audit(entry), again).unwrap().unwrap();
+            let resumed = change(&mut connection, organisation, &audit(entry), true, again).unwrap().unwrap();
             assert_eq!(resumed.len(), keys, "{entry}");
         }
         assert_eq!(stops(&mut connection, organisation).unwrap(), []);

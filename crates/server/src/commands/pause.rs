@@ -43,7 +43,7 @@ pub(super) async fn resume(
 ) -> anyhow::Result<()> {
     let audit = audit(run, configuration);
     if let Some(organisation) = *all {
-        let resumed = match keys.stops(organisation).await?.first() {
+        let resumed = match keys.stops(organisation).await?.iter().find(|stop| stop.is_of_all) {
             Some(last) => keys.resume_stopped(organisation, last.id, &audit).await?,
             None => Vec::new(),
         };

@@ -59,6 +59,7 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/api-keys/selected"
         | "/settings/api-keys/{key}/networks"
         | "/settings/api-keys/{key}/note"
+        | "/settings/api-keys/resume-paused"
         | "/settings/api-keys/{key}/pause"
         | "/settings/api-keys/{key}/rename"
         | "/settings/api-keys/{key}/replace"

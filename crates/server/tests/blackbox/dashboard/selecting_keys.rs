@@ -55,6 +55,44 @@ fn the_marked_keys_are_paused_or_revoked_and_no_other() {
 }
 
 #[test]
+fn keys_that_were_paused_together_are_resumed_together_by_whoever_manages_keys() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let join = |email, role| Member::join(app.service.client(), &ada.invite_as(email, role), "Grace");
+    let (grace, mary) = (join("grace@clinic.example", "key-manager"), join("mary@clinic.example", "auditor"));
+    let keys = [(); 4].map(|()| app.clinic.key());
+    let [one, other, alone, apart] = &keys;
+    let accepted = || keys.each_ref().map(|key| is_accepted(&app, key));
+    let (_, done) = change(&grace, "pause", &marks([one, other, alone]));
+    assert!(done.contains("3 keys were paused together by Grace, <time"), "{done}");
+    assert!(done.contains(">Resume the 3 keys</button>"), "{done}");
+    assert_eq!(grace.post(&format!("/settings/api-keys/{}/resume", alone.0), "").status, 303);
+    assert_eq!(grace.post(&format!("/settings/api-keys/{}/pause", apart.0), "").status, 303);
+    assert_eq!(accepted(), [false, false, true, false]);
+
+    let list = mary.get("/settings/api-keys").text();
+    assert!(list.contains("2 keys were paused together by Grace") && !list.contains(">Resume the 2 keys<"), "{list}");
+    let resume = "/settings/api-keys/resume-paused";
+    let stop = format!("stop={}", between(&list_of(&grace), "name=\"stop\" value=\"", "\""));
+    assert_eq!(mary.post(resume, &stop).status, 403);
+    let resumed = grace.post(resume, &stop);
+    assert!(grace.follow(&resumed).contains("2 keys were resumed."));
+    assert_eq!(accepted(), [true, true, true, false], "the one that was paused by itself stays paused");
+    let recorded = |action: &str| app.database.count(&format!("audit_entries WHERE action = '{action}'"));
+    assert_eq!(["key_paused", "key_all_stopped", "key_resumed", "key_all_resumed"].map(recorded), [4, 0, 3, 1]);
+
+    // What an administrator stopped altogether is not a key manager's to resume.
+    assert_eq!(ada.post("/settings/api-keys/stop-all", "").status, 303);
+    let stop = format!("stop={}", between(&list_of(&ada), "name=\"stop\" value=\"", "\""));
+    assert_eq!(grace.post(resume, &stop).status, 403);
+    assert_eq!(accepted(), [false; 4]);
+}
+
+fn list_of(member: &Member) -> String {
+    member.get("/settings/api-keys").text()
+}
+
+#[test]
 fn the_page_says_which_keys_were_used_lately_and_needs_marks() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
