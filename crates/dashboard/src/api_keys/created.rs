@@ -103,13 +103,14 @@ pub(crate) async fn first_use(
     let since = visitor.zone().day(key.created_at);
     let answers = activity.answers(visitor.organisation(), key.id, since).await?;
     let is_any = |is_it: fn(AnswerCode) -> bool| answers.iter().any(|answer| is_it(answer.code));
+    let begin = if is_any(|code| !is_accepted(code)) { "A request was accepted." } else { "First request received." };
     let (outcome, text) = if is_any(|code| code == CREATED) {
-        ("accepted", "First request received. It created a patient.".to_owned())
+        ("accepted", format!("{begin} It created a patient."))
     } else if is_any(is_accepted) {
-        ("accepted", "First request received. It was a check and stored nothing.".to_owned())
+        ("accepted", format!("{begin} It was a check and stored nothing."))
     } else if key.last_used_at.is_some() {
         // The counts are stored some seconds after the use.
-        ("waiting", "First request received.".to_owned())
+        ("waiting", begin.to_owned())
     } else if answers.is_empty() {
         ("waiting", String::new())
     } else {

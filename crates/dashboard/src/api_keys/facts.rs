@@ -27,6 +27,8 @@ pub(crate) struct KeyFacts {
     /// Requests of the last days, accepted or refused.
     pub(crate) requests: String,
     pub(crate) is_in_use: bool,
+    /// True if the page ends the use.
+    pub(crate) is_ending: bool,
 }
 
 /// The page that asks before a key is paused or revoked.
@@ -49,7 +51,7 @@ pub(crate) async fn ask(own: &OwnKey, change: Change, text: &str) -> Result<Http
     let page = ConfirmPage {
         shell: Shell::new("keys", visitor),
         title: format!("{} “{}”?", change.verb(), key.name),
-        facts: KeyFacts::new(own).await?,
+        facts: KeyFacts { is_ending: true, ..KeyFacts::new(own).await? },
         text,
         action: format!("/settings/api-keys/{}/{}{}", key.id, change.value(), filter.query()),
         button: format!("{} key", change.verb()),
@@ -82,6 +84,7 @@ impl KeyFacts {
             contact: key.contact.clone(),
             note: key.note.clone(),
             requests: grouped(requests),
+            is_ending: false,
             is_in_use: key.last_used_at.is_some_and(|at| now - at < IN_USE),
         })
     }

@@ -60,6 +60,10 @@ fn a_leaked_key_stops_when_its_replacement_is_made() {
         browser.wait_for("was revoked. No patient is received until the vendor has installed the new key.");
         browser.wait_for("The old key has already stopped: no patient is received until you install the new key.");
         let new = shown_key(browser);
+        browser.press("old key");
+        browser.wait_for("not used yet. This key has stopped");
+        browser.wait_for("no patient is received until the vendor has installed the new key");
+        assert!(!browser.text().contains("This key stops"), "{}", browser.text());
         assert_eq!(app.service.create(&old, &patient()).status, 401);
         assert_eq!(app.service.create(&new, &patient()).status, 201);
         browser.press("Activity");

@@ -72,7 +72,7 @@ fn the_card_of_the_first_request_is_in_sight_and_tells_refused_from_accepted() {
         browser.wait_for("A request was refused: phoneNumber. Tell the vendor.");
         assert_eq!(card("dataset.outcome"), "refused");
         assert_eq!(app.service.create(&key, &patient()).status, 201);
-        browser.wait_for("First request received. It created a patient.");
+        browser.wait_for("A request was accepted. It created a patient.");
         assert_eq!(card("dataset.outcome"), "accepted");
         let is_before_code = "compareDocumentPosition(document.querySelector('pre code')) & 4";
         assert_eq!(card(is_before_code), 4, "the code comes after it");
