@@ -41,6 +41,7 @@ struct ReplacePage<'a> {
     facts: KeyFacts,
     /// Time at which the old key expired, if it has.
     expired_at: Option<Moment>,
+    is_paused: bool,
     choices: ReplaceChoices,
     expiry: ExpiryFields,
 }
@@ -148,7 +149,6 @@ pub(crate) async fn submit(
 fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {
     let name = &old.name;
     let notice = match old.status(edge::now()) {
-        KeyStatus::Paused(_) => format!("“{name}” is paused. Resume it before you replace it, or create a new key."),
         KeyStatus::Suspended(_) => format!("“{name}” can't be replaced while the organisation is suspended."),
         _ => format!("“{name}” was revoked, so nothing can replace it. Create a new key instead."),
     };
@@ -214,6 +214,7 @@ impl<'a> ReplacePage<'a> {
             new_id,
             name: &old.name,
             expired_at: facts.key.expired_at,
+            is_paused: facts.key.is_paused && facts.key.expired_at.is_none(),
             facts,
             choices,
             expiry,

@@ -34,7 +34,7 @@ pub enum ManageKeysError {
     /// The request was sent before: its key was shown then, and cannot be shown again.
     #[error("the key was made already")]
     AlreadyMade,
-    /// The key to be replaced is paused, suspended or revoked, or belongs to another organisation.
+    /// The key to be replaced is suspended or revoked, or belongs to another organisation.
     #[error("there is no key to replace")]
     NothingToReplace,
     /// The organisation has [`ACTIVE_KEYS_MAX`] active keys, which is the limit.

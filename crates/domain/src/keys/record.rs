@@ -110,10 +110,11 @@ impl KeyStatus {
         matches!(self, Self::Active | Self::ActiveUntil(_))
     }
 
-    /// Returns whether another key can replace the key: it works, or has expired and its vendor needs another.
+    /// Returns whether another key can replace the key: it works or is paused, or has expired and its vendor needs
+    /// another.
     #[must_use]
     pub fn can_be_replaced(self) -> bool {
-        self.is_active() || matches!(self, Self::Expired(_))
+        self.is_active() || matches!(self, Self::Paused(_) | Self::Expired(_))
     }
 }
 

@@ -29,7 +29,8 @@ pub(crate) fn refusal<At: AsExpression<Timestamptz>>(
 
 /// Condition that a key can be replaced at this moment, as [`intake_domain::KeyStatus::can_be_replaced`] says.
 pub(super) fn can_be_replaced(at: OffsetDateTime) -> Box<dyn BoxableExpression<key::table, Pg, SqlType = Bool>> {
-    Box::new(refusal(at).is_null().or(refusal(at).is_not_distinct_from("expired")))
+    let is_refused = |word: &'static str| refusal(at).is_not_distinct_from(word);
+    Box::new(refusal(at).is_null().or(is_refused("paused")).or(is_refused("expired")))
 }
 
 /// Condition that a key was not revoked and has not expired, by the database's clock.

@@ -88,9 +88,7 @@ fn explain(error: ManageKeysError) -> anyhow::Error {
         ManageKeysError::OrganisationSuspended(id) => anyhow!("{error}: `intake organisation resume {id}` comes first"),
         ManageKeysError::TooLong(_) => anyhow!("{error}: give an earlier end with `--expires`"),
         ManageKeysError::NothingToReplace => {
-            anyhow!(
-                "the key is paused or revoked: resume it if it is paused, or make another one with `intake key create`"
-            )
+            anyhow!("the key was revoked: make another one with `intake key create`")
         }
         _ => error.into(),
     }

@@ -73,6 +73,41 @@ fn a_leaked_key_stops_when_its_replacement_is_made() {
 }
 
 #[test]
+fn a_key_that_is_in_use_is_a_warning_only_where_it_stops() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
+    wait_for("the use", || app.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
+    for (page, is_alert) in [("pause", true), ("revoke", true), ("replace", false)] {
+        let shown = ada.get(&format!("/settings/api-keys/{id}/{page}")).text();
+        assert!(shown.contains("This key is in use: the last request came"), "{page}: {shown}");
+        assert_eq!(shown.contains("<p class=\"alert\">This key is in use"), is_alert, "{page}: {shown}");
+    }
+}
+
+#[test]
+fn a_paused_key_is_replaced_and_is_not_called_working() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (routine, key) = app.clinic.key();
+    let at = |id: &str, page: &str| format!("/settings/api-keys/{id}/{page}");
+    let routine = routine.to_string();
+    assert_eq!(ada.post(&at(&routine, "pause"), "").status, 303);
+    assert!(ada.get("/settings/api-keys").text().contains(&at(&routine, "replace")), "the menu");
+    let form = ada.get(&at(&routine, "replace")).text();
+    assert!(form.contains("This key is paused: its requests are refused already"), "{form}");
+    let new = between(&form, "name=\"id\" value=\"", "\"");
+    let choice = format!("id={new}&why=routine&ends_after=24h&ends_by=14&lasts=never");
+    assert_eq!(ada.post(&at(&routine, "replace"), &choice).status, 200);
+    let list = ada.get("/settings/api-keys").text();
+    assert!(list.contains(">Old key, replaced</a>") && !list.contains("still working"), "{list}");
+    assert_eq!(ada.post(&at(&routine, "resume"), "").status, 303);
+    assert!(ada.get("/settings/api-keys").text().contains(">Old key, still working</a>"));
+    assert_eq!(app.service.create(&key, &patient()).status, 201);
+}
+
+#[test]
 fn a_routine_replacement_has_a_latest_end_that_is_chosen() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
