@@ -60,7 +60,7 @@ pub struct KeyRecord {
     /// Its refusals, if all requests were refused: since it was made, or since members got a mail about its refusals.
     /// None as well where all keys of an organisation are listed.
     pub only_refused: Option<OnlyRefused>,
-    /// The key that replaces it and is not revoked. None as well where all keys of an organisation are listed.
+    /// The key that replaces it and is accepted. None as well where all keys of an organisation are listed.
     pub successor: Option<KeySuccessor>,
 }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::database::cluster::parts::of_each_part;
 use crate::keys::PostgresKeyStore;
-use crate::keys::status::{refusal_at, refusal_of};
+use crate::keys::status::{has_no_replacement_at, refusal_at};
 use crate::organisations::zone_of;
 
 /// Keys of a part at once. The rest follow at the next look.
@@ -41,10 +41,8 @@ fn claim_part(
     );
     let find = format!(
         "SELECT organisation_id, id FROM api_keys AS key WHERE {ends_soon} AND ($3 IS NULL OR organisation_id = ANY ($3))
-            AND NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
-                AND new.replaces = key.id AND {} IS NULL)
-         ORDER BY expires_at LIMIT {CLAIMED_MAX}",
-        refusal_of("new", "$1")
+            AND {} ORDER BY expires_at LIMIT {CLAIMED_MAX}",
+        has_no_replacement_at("$1")
     );
     let found = diesel::sql_query(find)
         .bind::<Timestamptz, _>(now)

@@ -6,17 +6,20 @@ use diesel::data_types::PgInterval;
 use diesel::dsl::{And, Eq};
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
+use diesel::sql_types::Timestamptz;
 use intake_domain::{KeySuccessor, OnlyRefused};
 use time::Duration;
 use uuid::Uuid;
 
 use crate::keys::only_refused;
+use crate::keys::status::refusal;
 use crate::schema::{api_keys, key_uses};
 
 pub(super) type OfKey =
     And<Eq<key_uses::key_id, api_keys::id>, Eq<key_uses::organisation_id, api_keys::organisation_id>>;
 
-/// Refusals and successors of keys, by the ids of the keys.
+/// Refusals and successors of keys, by the ids of the keys. A successor that is refused is none: the newest that is
+/// accepted counts.
 pub(super) struct Known {
     pub(super) only_refused: HashMap<Uuid, OnlyRefused>,
     pub(super) successors: HashMap<Uuid, KeySuccessor>,
@@ -25,9 +28,11 @@ pub(super) struct Known {
 impl Known {
     /// Reads what is known of these keys of an organisation, or of all of them.
     pub(super) fn read(connection: &mut PgConnection, organisation: Uuid, ids: Option<&[Uuid]>) -> QueryResult<Self> {
+        let now = diesel::dsl::now.into_sql::<Timestamptz>();
         let replacements = with_uses()
             .filter(api_keys::organisation_id.eq(organisation))
-            .filter(api_keys::replaces.is_not_null().and(api_keys::revoked_at.is_null()))
+            .filter(api_keys::replaces.is_not_null().and(refusal(now).is_null()))
+            .order(api_keys::id)
             .select((
                 api_keys::replaces.assume_not_null(),
                 api_keys::id,

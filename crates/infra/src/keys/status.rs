@@ -7,6 +7,7 @@ use diesel::sql_types::{Bool, Nullable, Timestamptz};
 use intake_domain::KeyRefusal;
 use time::OffsetDateTime;
 
+use crate::keys::habit::is_in_part;
 use crate::schema::api_keys as key;
 
 diesel::define_sql_function! {
@@ -45,8 +46,19 @@ pub(crate) fn refusal_at(moment: &str) -> String {
 }
 
 /// Reason why the row with this alias is refused.
-pub(crate) fn refusal_of(row: &str, moment: &str) -> String {
+fn refusal_of(row: &str, moment: &str) -> String {
     format!("key_refusal({row}.revoked_at, {row}.expires_at, {row}.suspended_at, {row}.paused_at, {moment})")
+}
+
+/// Condition that the row `key` of `api_keys` has no replacement that is accepted at this moment, among the
+/// organisations of `$3`.
+pub(super) fn has_no_replacement_at(moment: &str) -> String {
+    format!(
+        "NOT EXISTS (SELECT FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
+            AND new.replaces = key.id AND {} IS NULL AND {})",
+        refusal_of("new", moment),
+        is_in_part("new")
+    )
 }
 
 /// Condition that this row is accepted, for queries whose plan depends on how many are. PostgreSQL expects a CASE to

@@ -18,7 +18,7 @@ use crate::database::rows::Id;
 use crate::keys::PostgresKeyStore;
 use crate::keys::habit::{habit, is_in_part};
 use crate::keys::only_refused::NIGHT;
-use crate::keys::status::refusal_at;
+use crate::keys::status::{has_no_replacement_at, refusal_at};
 use crate::organisations::zone_of;
 
 /// Looks come once an hour. Where the last one was longer ago than this, or is to come, the service was away, the
@@ -220,8 +220,7 @@ impl<'a> Look<'a> {
              CROSS JOIN LATERAL ({habit}) AS habit
              WHERE {} IS NULL
                 AND used.last_used_at IS NOT NULL AND {is_news} AND {is_unusual}
-                AND NOT EXISTS (SELECT 1 FROM api_keys AS new WHERE new.organisation_id = key.organisation_id
-                    AND new.replaces = key.id AND new.revoked_at IS NULL AND {})
+                AND {}
                 AND NOT EXISTS (SELECT 1 FROM key_uses AS other WHERE other.organisation_id = key.organisation_id
                     AND other.{column} > $1 - interval '{} hours' AND other.{column} <> $1 AND {})
                 AND {} AND {}
@@ -229,7 +228,7 @@ impl<'a> Look<'a> {
             creates_usually(),
             is_in_part("named"),
             refusal_at("$1"),
-            is_in_part("new"),
+            has_no_replacement_at("$1"),
             NEWS_EVERY.whole_hours(),
             is_in_part("other"),
             is_in_part("key"),

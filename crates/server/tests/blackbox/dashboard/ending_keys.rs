@@ -166,6 +166,37 @@ fn an_expired_key_is_replaced_from_its_page_and_from_the_list() {
 }
 
 #[test]
+fn a_key_whose_replacement_is_refused_is_replaced_again() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (old, _) = app.clinic.key();
+    let (new, _) = app.clinic.key();
+    let sql = |sql: &str| app.database.connect().batch_execute(sql).unwrap();
+    sql(&format!(
+        "UPDATE api_keys SET created_at = now() - interval '31 days', expires_at = now() + interval '3 days' WHERE id = '{old}';
+         UPDATE api_keys SET replaces = '{old}' WHERE id = '{new}'"
+    ));
+    let replacing = format!("/settings/api-keys/{old}/replace");
+    let shown = |page: &str| ada.get(&format!("/settings/api-keys{page}")).text();
+    let is_replaced = || {
+        let (list, page) = (shown(""), shown(&format!("/{old}")));
+        let is_replaced = !list.contains(&replacing);
+        assert_eq!(list.contains("Old key, still working"), is_replaced, "{list}");
+        assert_eq!(list.contains("show=expiring"), !is_replaced, "{list}");
+        assert_eq!(page.contains("<dt>Replaced by</dt>"), is_replaced, "{page}");
+        assert_eq!(page.contains(&replacing), !is_replaced, "{page}");
+        is_replaced
+    };
+    assert!(is_replaced());
+    for refused in ["paused_at", "expires_at"] {
+        sql(&format!("UPDATE api_keys SET {refused} = now() WHERE id = '{new}'"));
+        assert!(!is_replaced(), "{refused}");
+        sql(&format!("UPDATE api_keys SET {refused} = NULL WHERE id = '{new}'"));
+        assert!(is_replaced(), "{refused}");
+    }
+}
+
+#[test]
 fn the_keys_of_a_member_who_leaves_are_listed_to_be_replaced() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");

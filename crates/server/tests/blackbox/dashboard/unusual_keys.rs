@@ -165,6 +165,27 @@ fn busy_keys_that_fell_silent_are_one_mail_and_all_others_none() {
 }
 
 #[test]
+#[test]
+fn a_key_whose_replacement_is_refused_is_news_as_if_it_had_none() {
+    let Some(server) = MailServer::start() else { return };
+    let mut setup = Setup::new();
+    for (name, why) in [("Expired", "expires_at"), ("Paused", "paused_at"), ("Revoked", "revoked_at")] {
+        let old = setup.busy_key(&format!("{name} replacement"), DAILY, 49);
+        let refused = setup.busy_key(&format!("{name} channel"), DAILY, 24);
+        setup.refuses_phones(&refused, 0, 20);
+        for old in [old, refused] {
+            let new = setup.key("New");
+            setup.sql(&format!("UPDATE api_keys SET replaces = '{old}', {why} = now() WHERE id = '{new}'"));
+        }
+    }
+    setup.look(&server);
+    for subject in
+        ["3 API keys of Test Clinic have fallen silent", "Every request with 3 API keys of Test Clinic is refused"]
+    {
+        assert_eq!(mails(&server, subject).len(), 1, "{subject}: {:?}", server.mails());
+    }
+}
+
 fn a_silence_is_one_mail_however_many_services_look_and_the_next_silence_another() {
     let Some(server) = MailServer::start() else { return };
     let mut setup = Setup::new();
