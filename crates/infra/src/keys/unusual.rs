@@ -8,7 +8,7 @@ use intake_domain::{
     ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES,
     StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
-use time::{Date, Duration, OffsetDateTime, UtcOffset};
+use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::database::cluster::parts::{Part, of_each_part};
@@ -16,7 +16,7 @@ use crate::database::connecting::clock;
 use crate::database::connecting::share::Share;
 use crate::database::rows::Id;
 use crate::keys::PostgresKeyStore;
-use crate::keys::habit::{habit, is_in_part};
+use crate::keys::habit::{SameDay, by_day, habit, is_in_part};
 use crate::keys::only_refused::NIGHT;
 use crate::keys::status::{has_no_replacement_at, refusal_at};
 use crate::organisations::zone_of;
@@ -107,8 +107,8 @@ impl Kind {
         format!("(coalesce(used.{column}, '-infinity') <= {news_until} OR used.{column} = $1)")
     }
 
-    /// Condition that a key's use is unusual, with what costs little to find out first. `$1` is now, `$2` today. Only
-    /// silence asks for `$4`, since when there was no break.
+    /// Condition that a key's use is unusual, with what costs little to find out first. `$1` is now, `$2` today in
+    /// the organisation's time zone. Only silence asks for `$4`, since when there was no break.
     fn is_unusual(self) -> String {
         match self {
             // One day more, because days apart are up to a day longer in hours. A mail about refusals says as much.
@@ -124,7 +124,7 @@ impl Kind {
             Self::Refused => format!(
                 "coalesce(used.resumed_at, '-infinity') < $1 - interval '2 days'
                  AND {ONLY_REFUSED_MIN} <= (SELECT sum(late.count) FROM key_answers AS late
-                    WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.day >= $2 - 1
+                    WHERE late.organisation_id = key.organisation_id AND late.key_id = key.id AND late.local_day >= $2 - 1
                         AND late.field = '' AND late.status BETWEEN 400 AND 499 AND {})
                  AND (habit.only_refused >= {ONLY_REFUSED_MIN} AND {}
                     OR habit.refused_lately >= greatest({REFUSED_MIN}, {REFUSED_TIMES} * habit.refused_before)
@@ -136,28 +136,23 @@ impl Kind {
     }
 }
 
-/// Condition that a key created patients on most days and none for a night, because a day of UTC begins while clinics
-/// are open. `$1` is now.
+/// Condition that a key created patients on most days and none for a night, because in an organisation that has not
+/// chosen its time zone the day of UTC begins while it is open. `$1` is now.
 fn creates_usually() -> String {
     let night = NIGHT.whole_hours();
     format!("habit.created_days >= {BUSY_DAYS} AND used.last_used_at <= $1 - interval '{night} hours'")
 }
 
 /// One look at a part.
-struct Look<'a> {
-    part: &'a Part,
+struct Look {
+    days: Vec<SameDay>,
     now: OffsetDateTime,
     /// Since when there was no break.
     since: OffsetDateTime,
 }
 
-impl<'a> Look<'a> {
-    fn begin(
-        connection: &mut PgConnection,
-        part: &'a Part,
-        now: OffsetDateTime,
-        is_cut_off: bool,
-    ) -> QueryResult<Self> {
+impl Look {
+    fn begin(connection: &mut PgConnection, part: &Part, now: OffsetDateTime, is_cut_off: bool) -> QueryResult<Self> {
         #[derive(QueryableByName)]
         struct Since {
             #[diesel(sql_type = Timestamptz)]
@@ -174,16 +169,15 @@ impl<'a> Look<'a> {
             .bind::<Timestamptz, _>(now + BREAK)
             .bind::<Bool, _>(is_cut_off)
             .get_result(connection)?;
-        Ok(Self { part, now, since })
-    }
-
-    fn today(&self) -> Date {
-        self.now.to_offset(UtcOffset::UTC).date()
+        Ok(Self { days: by_day(connection, part, now)?, now, since })
     }
 
     /// Found and marked apart, because Citus cannot limit a change of rows on several nodes.
     fn claim(&self, connection: &mut PgConnection, kind: Kind) -> QueryResult<Vec<UnusualKey>> {
-        let found = self.find(connection, kind)?;
+        let mut found = Vec::new();
+        for day in &self.days {
+            found.extend(self.find(connection, kind, day)?);
+        }
         if found.is_empty() {
             return Ok(vec![]);
         }
@@ -203,7 +197,7 @@ impl<'a> Look<'a> {
         Ok(found.into_iter().filter(is_marked).map(|key| key.into_unusual(kind)).collect())
     }
 
-    fn find(&self, connection: &mut PgConnection, kind: Kind) -> QueryResult<Vec<Found>> {
+    fn find(&self, connection: &mut PgConnection, kind: Kind, day: &SameDay) -> QueryResult<Vec<Found>> {
         let (habit, column, is_news, is_unusual) = (habit(), kind.column(), kind.is_news(), kind.is_unusual());
         let find = format!(
             "SELECT key.organisation_id, organisation.name AS organisation_name,
@@ -211,7 +205,7 @@ impl<'a> Look<'a> {
                 used.last_used_at, habit.used_days, habit.days_apart, habit.refused_lately, habit.refused_before,
                 CASE WHEN {} THEN habit.only_refused ELSE 0 END AS only_refused,
                 (SELECT named.field FROM key_answers AS named
-                    WHERE named.organisation_id = key.organisation_id AND named.key_id = key.id AND named.day >= $2 - 1
+                    WHERE named.organisation_id = key.organisation_id AND named.key_id = key.id AND named.local_day >= $2 - 1
                         AND named.field <> '' AND {} GROUP BY named.field ORDER BY sum(named.count) DESC, named.field
                     LIMIT 1) AS field
              FROM api_keys AS key
@@ -236,8 +230,8 @@ impl<'a> Look<'a> {
         );
         let find = diesel::sql_query(find)
             .bind::<Timestamptz, _>(self.now)
-            .bind::<SqlDate, _>(self.today())
-            .bind::<Nullable<Array<SqlUuid>>, _>(&self.part.organisations);
+            .bind::<SqlDate, _>(day.today)
+            .bind::<Nullable<Array<SqlUuid>>, _>(&day.organisations);
         match kind {
             Kind::Silent => find.bind::<Timestamptz, _>(self.since).load(connection),
             Kind::Refused => find.load(connection),

@@ -5,6 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use diesel::connection::SimpleConnection;
+use intake_domain::Zone;
 use intake_test_support::{Clinic, free_port, wait_for};
 
 use crate::commands::organisations::done;
@@ -250,6 +251,33 @@ fn a_busy_key_that_is_refused_far_more_often_than_usual_is_one_mail_a_week() {
     );
     setup.look(&server);
     assert_eq!(mails(&server, REFUSED).len(), 2, "{:?}", server.mails());
+}
+
+/// In one of the two zones at the ends of the world it is another day than in UTC, whenever the test runs.
+#[test]
+fn a_refused_day_is_one_of_the_organisation() {
+    let Some(server) = MailServer::start() else { return };
+    let mut setup = Setup::new();
+    let now = intake_edge::now();
+    let zone = ["Pacific/Kiritimati", "Pacific/Pago_Pago"].map(|name| name.parse::<Zone>().unwrap());
+    let zone = zone.into_iter().find(|zone| zone.day(now) != now.date()).unwrap();
+    setup.sql(&format!("UPDATE organisations SET time_zone = '{}'", zone.name()));
+    // Both would be lately, or neither, if the days were those of UTC.
+    for (name, days) in [("Yesterday", 1), ("The day before", 2)] {
+        let id = setup.busy_key(name, DAILY, 1);
+        let local_day = zone.day(now) - time::Duration::days(days);
+        setup.sql(&format!(
+            "INSERT INTO key_answers SELECT organisation_id, id, '{local_day}', '{local_day}', 422, '', 300
+             FROM api_keys WHERE id = '{id}'"
+        ));
+    }
+    setup.look(&server);
+    assert_eq!(
+        mails(&server, "Requests with API key “Yesterday” are refused more often").len(),
+        1,
+        "{:?}",
+        server.mails()
+    );
 }
 
 #[test]
