@@ -97,6 +97,7 @@ fn keys() -> Arc<dyn Keys> {
     keys.expect_add_key().returning(|_, _| Ok(()));
     keys.expect_keys().returning(|_| Ok(Some(Vec::new())));
     keys.expect_key().returning(|_, _| Ok(None));
+    keys.expect_made_by().returning(|_, _| Ok(Vec::new()));
     keys.expect_describe().returning(|_, _, _, _| Ok(true));
     keys.expect_set_allowed_networks().returning(|_, _, _, _| Ok(true));
     Arc::new(keys)

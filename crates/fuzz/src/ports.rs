@@ -32,6 +32,7 @@ mock! {
             now: OffsetDateTime,
         ) -> Result<KeyPage, StoreError>;
         async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+        async fn made_by(&self, organisation: OrganisationId, member: MemberId) -> Result<Vec<KeyId>, StoreError>;
     }
 
     #[async_trait::async_trait]

@@ -29,7 +29,7 @@ fn a_value_that_cannot_be_taken_is_sent_twice_and_other_failures_are_retried() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let search = |text: &str| {
         let (text, scope, order) = (text.to_owned(), KeyScope::All, KeyOrder::Newest);
-        let search = KeySearch { text, scope, unused_since: None, order, page: 1 };
+        let search = KeySearch { text, scope, unused_since: None, made_by: None, order, page: 1 };
         let now = datetime!(2026-03-02 10:30 UTC);
         runtime.block_on(keys.search(clinic.organisation, &search, now)).map(|page| page.found)
     };

@@ -2,7 +2,7 @@
 //! in their addresses, so that a change there leads back to where it was begun.
 
 use actix_web::HttpResponse;
-use intake_domain::{KeyId, KeyOrder, KeyPage, KeyScope, KeySearch};
+use intake_domain::{KeyId, KeyOrder, KeyPage, KeyScope, KeySearch, MemberId};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use time::{Duration, OffsetDateTime};
@@ -26,6 +26,8 @@ pub(crate) struct Filter {
     /// Minimum of unused days, as typed; empty means any.
     unused: String,
     sort: Sort,
+    /// The member who made the keys; empty or no id: anyone.
+    made_by: String,
     page: u32,
     /// The page on which an action began, and to which it leads back.
     at: Place,
@@ -89,6 +91,11 @@ impl Filter {
         (!self.unused.trim().is_empty() && self.unused_days().is_none()).then_some(NO_NUMBER)
     }
 
+    /// The member who made the keys, if it matters.
+    pub(crate) fn made_by(&self) -> Option<MemberId> {
+        self.made_by.parse().ok()
+    }
+
     fn unused_days(&self) -> Option<u16> {
         self.unused.trim().parse().ok().filter(|days| (1..=UNUSED_MAX).contains(days))
     }
@@ -98,6 +105,7 @@ impl Filter {
         keys > FEW
             || !self.q.is_empty()
             || !self.unused.is_empty()
+            || self.made_by().is_some()
             || self.show != Show::Current
             || self.sort != Sort::Newest
     }
@@ -126,7 +134,8 @@ impl Filter {
             Sort::Expires => KeyOrder::Expires,
         };
         let unused_since = self.unused_days().map(|days| now - Duration::days(days.into()));
-        KeySearch { text: self.q.clone(), scope: self.show.scope(), unused_since, order, page: self.page }
+        let (text, scope, made_by) = (self.q.clone(), self.show.scope(), self.made_by());
+        KeySearch { text, scope, unused_since, made_by, order, page: self.page }
     }
 
     pub(crate) fn selection(&self, found: &KeyPage) -> Selection {
@@ -152,6 +161,7 @@ impl Filter {
             ("show", self.shown().map(str::to_owned)),
             ("unused", Some(self.unused.clone()).filter(|days| !days.is_empty())),
             ("sort", sort.map(|(value, ..)| value.to_owned())),
+            ("made_by", self.made_by().map(|member| member.to_string())),
             ("page", page),
             ("at", (self.at == Place::Key).then(|| "key".to_owned())),
         ];

@@ -32,6 +32,8 @@ struct KeysPage<'a> {
     first_steps: Option<FirstSteps>,
     base_url: &'a str,
     filter: &'a Filter,
+    /// The name under which the member of the search made the newest of these keys.
+    maker: Option<String>,
     selection: Selection,
 }
 
@@ -57,6 +59,8 @@ pub(crate) async fn page(
     };
     let first_steps = first_steps(&request, &visitor, &found, members.as_ref()).await?;
     let selection = filter.selection(&found);
+    let newest = filter.made_by().and_then(|_| found.keys.iter().max_by_key(|key| key.created_at));
+    let maker = newest.and_then(|key| key.created_by.clone());
     let since = first_kept_day(visitor.zone(), now);
     let answers = answers_of(&found.keys, &visitor.signed_in, activity.as_ref(), now).await?;
     let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
@@ -73,6 +77,7 @@ pub(crate) async fn page(
         first_steps,
         base_url: &base.0,
         filter: &filter,
+        maker,
         selection,
     };
     let is_wrong = filter.unused_error().is_some();

@@ -1,8 +1,7 @@
 //! The keys that a member created, which have to be replaced if the member leaves and knows them.
 
-use intake_domain::{KeyRecord, MemberRecord, list_keys};
+use intake_domain::{KeyRecord, MemberId, MemberRecord, list_keys};
 use intake_edge as edge;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::api_keys::LIST;
 use crate::page::error::PageError;
@@ -17,11 +16,13 @@ pub(crate) struct MadeKey {
     pub(crate) can_be_replaced: bool,
 }
 
-/// Keys that are not over and were created under the member's name, the newest first.
+/// Keys that are not over and were created by the member, the newest first.
 pub(crate) async fn made_keys(visitor: &Visitor, member: &MemberRecord) -> Result<Vec<MadeKey>, PageError> {
     let now = edge::now();
-    let all = list_keys(visitor.shared::<dyn Keys>()?, visitor.organisation()).await?;
-    let is_made = |key: &KeyRecord| key.created_by.as_deref() == Some(member.name.as_str()) && !key.is_over(now);
+    let keys = visitor.shared::<dyn Keys>()?;
+    let made_by = keys.made_by(visitor.organisation(), member.id).await?;
+    let all = list_keys(keys, visitor.organisation()).await?;
+    let is_made = |key: &KeyRecord| made_by.contains(&key.id) && !key.is_over(now);
     let made = |key: KeyRecord| MadeKey {
         link: format!("{LIST}/{}", key.id),
         hint: format!("…{}", key.hint),
@@ -31,7 +32,7 @@ pub(crate) async fn made_keys(visitor: &Visitor, member: &MemberRecord) -> Resul
     Ok(all.into_iter().rev().filter(is_made).map(made).collect())
 }
 
-/// The address of the list with the keys that were created under this name.
-pub(crate) fn list_of(name: &str) -> String {
-    format!("{LIST}?q={}", utf8_percent_encode(name, NON_ALPHANUMERIC))
+/// The address of the list with the keys that this member created.
+pub(crate) fn list_of(member: MemberId) -> String {
+    format!("{LIST}?made_by={member}")
 }

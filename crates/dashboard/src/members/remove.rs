@@ -39,7 +39,7 @@ pub(crate) async fn remove(
                 return Ok(redirect_with_notice(MEMBERS, &notice));
             }
             let notice = format!("{notice} Next: replace the keys of this list that {} knows.", member.name);
-            Ok(redirect_with_notice(&list_of(member.name.as_str()), &notice))
+            Ok(redirect_with_notice(&list_of(member.id), &notice))
         }
         Err(AdministerError::LastAdministrator) => refuse(visitor, members.as_ref(), LAST_ADMINISTRATOR).await,
         Err(error) => Err(error.into()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use time::{Duration, OffsetDateTime};
 
-use crate::ids::{KeyId, OrganisationId};
+use crate::ids::{KeyId, MemberId, OrganisationId};
 use crate::keys::record::KeyRecord;
 use crate::store_error::StoreError;
 
@@ -25,6 +25,8 @@ pub struct KeySearch {
     pub scope: KeyScope,
     /// Given: only keys that were made before this moment and not used since.
     pub unused_since: Option<OffsetDateTime>,
+    /// Given: only keys that this member made.
+    pub made_by: Option<MemberId>,
     /// The order of the pages.
     pub order: KeyOrder,
     /// The page, from 1 on. One after the last counts as the last.
@@ -119,4 +121,7 @@ pub trait KeyList: Send + Sync {
 
     /// One of the organisation's keys. None: it has no such key.
     async fn key(&self, organisation: OrganisationId, key: KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// The organisation's keys that a member made, who may have left or have another name since.
+    async fn made_by(&self, organisation: OrganisationId, member: MemberId) -> Result<Vec<KeyId>, StoreError>;
 }

@@ -5,13 +5,14 @@ use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use intake_domain::{
-    KEYS_PER_PAGE, KeyId, KeyList, KeyOrder, KeyPage, KeyRecord, KeySearch, OrganisationId, StoreError,
+    KEYS_PER_PAGE, KeyId, KeyList, KeyOrder, KeyPage, KeyRecord, KeySearch, MemberId, OrganisationId, StoreError,
 };
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::database::connecting::share::Share;
 use crate::keys::known::{Known, with_uses};
+use crate::keys::makers::made_by;
 use crate::keys::network_sql::{Stored, read};
 use crate::keys::search::{Counts, Scopes};
 use crate::keys::{PostgresKeyStore, directory};
@@ -55,6 +56,12 @@ impl KeyList for PostgresKeyStore {
         let (organisation, key) = (*organisation.as_uuid(), *key.as_uuid());
         let found = self.0.run(Share::Of(organisation), move |connection| some(connection, organisation, &[key]));
         Ok(found.await?.pop())
+    }
+
+    async fn made_by(&self, organisation: OrganisationId, member: MemberId) -> Result<Vec<KeyId>, StoreError> {
+        let (organisation, member) = (*organisation.as_uuid(), *member.as_uuid());
+        let found = self.0.run(Share::Of(organisation), move |connection| made_by(connection, organisation, member));
+        Ok(found.await?.into_iter().map(KeyId::from).collect())
     }
 }
 

@@ -11,6 +11,7 @@ mod expiring;
 mod habit;
 mod known;
 mod list;
+mod makers;
 mod named;
 pub(crate) mod network_sql;
 mod only_refused;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::audit::selection::literal;
 use crate::keys::known::{Known, OfKey, with_uses};
+use crate::keys::makers::made_by;
 use crate::keys::status::refusal;
 use crate::schema::{api_keys, key_refusals, key_uses};
 
@@ -38,6 +39,8 @@ pub(super) struct Scopes {
     /// Those of which a request was refused whose id was typed.
     refused: Vec<Uuid>,
     only_refused: Vec<Uuid>,
+    /// Those that the member of the search made.
+    made: Vec<Uuid>,
     replaced: Vec<Uuid>,
 }
 
@@ -65,8 +68,10 @@ impl Scopes {
             .filter(key_refusals::organisation_id.eq(organisation).and(key_refusals::request_id.eq(request)))
             .select(key_refusals::key_id);
         let refused = if request.is_empty() { Vec::new() } else { refused.load(connection)? };
+        let made = search.made_by.map(|member| made_by(connection, organisation, *member.as_uuid())).transpose()?;
         let only_refused = known.only_refused.keys().copied().collect();
-        Ok(Self { now, refused, only_refused, replaced: known.successors.keys().copied().collect() })
+        let replaced = known.successors.keys().copied().collect();
+        Ok(Self { now, refused, only_refused, made: made.unwrap_or_default(), replaced })
     }
 
     /// Condition that a key is found.
@@ -139,7 +144,7 @@ impl Scopes {
     }
 
     /// Condition that the name, the creator or the hint of a key fits what was typed, or one of its refused requests,
-    /// and that it was unused for as long as is asked.
+    /// that it was unused for as long as is asked, and that the member who is asked for made it.
     fn fits(&self, search: &KeySearch) -> Condition {
         let text = search.text.trim();
         let hint: String = text.chars().skip(text.chars().count().saturating_sub(HINT_LENGTH)).collect();
@@ -149,10 +154,10 @@ impl Scopes {
             .or(api_keys::created_by.is_not_null().and(is_created_by))
             .or(api_keys::id.eq_any(self.refused.clone()));
         let last_used_or_made = coalesce(key_uses::last_used_at.nullable(), api_keys::created_at);
-        match search.unused_since {
-            None => Box::new(is_meant),
-            Some(since) => Box::new(is_meant.and(last_used_or_made.lt(since))),
-        }
+        let is_unused = search.unused_since.map(|since| Box::new(last_used_or_made.lt(since)) as Condition);
+        let is_made = search.made_by.map(|_| Box::new(api_keys::id.eq_any(self.made.clone())) as Condition);
+        let further = is_unused.into_iter().chain(is_made);
+        further.fold(Box::new(is_meant), |all, one| Box::new(all.and(one)))
     }
 }
 

@@ -4,7 +4,7 @@
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, patient, wait_for};
 
-use crate::fixtures::{TestApp, between, choose_action, create_key, in_each_browser, shown_key};
+use crate::fixtures::{Member, TestApp, between, choose_action, create_key, in_each_browser, shown_key};
 
 #[test]
 fn the_facts_about_a_key_are_shown_before_it_is_revoked_or_replaced() {
@@ -214,6 +214,42 @@ fn the_keys_of_a_member_who_leaves_are_listed_to_be_replaced() {
     let list = ada.follow(&ada.post(&removing, ""));
     assert!(list.contains("Next: replace the keys of this list that James knows."), "{list}");
     assert!(list.contains(&new) && !list.contains(&other.to_string()), "{list}");
+}
+
+#[test]
+fn the_keys_of_a_member_are_known_by_the_member_and_not_by_a_name() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let make = |member: &Member, name: &str| {
+        let id = between(&member.get("/settings/api-keys/new").text(), "name=\"id\" value=\"", "\"");
+        let form = format!("id={id}&name={name}&lasts=never");
+        assert_eq!(member.post("/settings/api-keys", &form).status, 200);
+        id
+    };
+    let james = app.member("james@clinic.example");
+    let before = make(&james, "Kiosk");
+    assert_eq!(james.post("/settings/account/name", "name=Jim").status, 303);
+    let after = make(&james, "Foyer");
+    // Another person gets the name that the first key bears.
+    let other = Member::join(app.service.client(), &app.invite("jim@clinic.example"), "James");
+    let foreign = make(&other, "Reception");
+    let id = app.database.texts("SELECT id::text FROM members WHERE email = 'james@clinic.example'").remove(0);
+    let page = format!("/settings/members/{id}");
+    let removing = format!("{page}/remove");
+    for page in [&page, &removing] {
+        let shown = ada.get(page).text();
+        assert!(shown.contains(&before) && shown.contains(&after) && !shown.contains(&foreign), "{page}: {shown}");
+    }
+    let of_other = ada.get(ada.page_about("James", "").trim_end_matches('/')).text();
+    assert!(of_other.contains(&foreign) && !of_other.contains(&before), "{of_other}");
+    let list = ada.follow(&ada.post(&removing, ""));
+    assert!(list.contains("Next: replace the keys of this list that Jim knows."), "{list}");
+    assert!(list.contains(&before) && list.contains(&after) && !list.contains(&foreign), "{list}");
+    assert!(list.contains("Keys that Jim created") && list.contains(">Clear search</a>"), "{list}");
+    // Another search in this list stays among them.
+    let found = ada.get(&format!("/settings/api-keys?made_by={}&q=kiosk", between(&list, "?made_by=", "\""))).text();
+    assert!(found.contains(&before) && !found.contains(&after), "{found}");
+    assert_eq!(ada.get("/settings/api-keys?made_by=nobody").status, 200);
 }
 
 #[test]
