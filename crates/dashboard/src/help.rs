@@ -8,7 +8,9 @@ use actix_web::http::StatusCode;
 use askama::Template;
 
 use crate::docs::{markdown, outline};
+use crate::mails::Mails;
 use crate::page::error::PageError;
+use crate::page::part::Part;
 use crate::page::router::Pages;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::Onlooker;
@@ -17,10 +19,12 @@ const TEXT: &str = include_str!("../../../docs/clinics.md");
 
 #[derive(Template)]
 #[template(path = "help.html")]
-struct HelpPage {
+struct HelpPage<'a> {
     /// None: nobody is signed in.
     shell: Option<Shell>,
     guide: &'static Guide,
+    /// Whom members ask, as the service operator says.
+    contact: Option<&'a str>,
 }
 
 /// The guide as HTML, made once.
@@ -41,9 +45,9 @@ pub(crate) fn routes(pages: Pages) -> Pages {
     pages.get("/help", help)
 }
 
-async fn help(onlooker: Option<Onlooker>) -> Result<HttpResponse, PageError> {
+async fn help(onlooker: Option<Onlooker>, mails: Part<Mails>) -> Result<HttpResponse, PageError> {
     let shell = onlooker.map(|Onlooker(visitor)| Shell::new("help", &visitor));
-    render(StatusCode::OK, &HelpPage { shell, guide: &GUIDE })
+    render(StatusCode::OK, &HelpPage { shell, guide: &GUIDE, contact: mails.contact.as_deref() })
 }
 
 /// The guide without its title, which the page has itself, and with headings of the level below that.

@@ -25,13 +25,20 @@ pub struct Mails {
     digests: Arc<Digests>,
     pub(crate) base_url: String,
     passwords: Passwords,
+    /// Whom members can ask, as the service operator says. None: an administrator.
+    pub(crate) contact: Option<String>,
 }
 
 impl Mails {
-    /// Mails that name the service by this address.
+    /// Mails that name the service by this address, and this contact for questions.
     #[must_use]
-    pub fn new(mailer: Option<Arc<dyn Mailer>>, base_url: String, passwords: Passwords) -> Self {
-        Self { mailer, digests: Arc::default(), base_url, passwords }
+    pub fn new(
+        mailer: Option<Arc<dyn Mailer>>,
+        base_url: String,
+        passwords: Passwords,
+        contact: Option<String>,
+    ) -> Self {
+        Self { mailer, digests: Arc::default(), base_url, passwords, contact }
     }
 
     /// Sends what waits for more of its kind: the service ends.
@@ -49,19 +56,18 @@ impl Mails {
     /// A link by which a person becomes a member.
     pub(crate) fn invitation(&self, to: &EmailAddress, by: &SignedIn, link: &str, until: OffsetDateTime) {
         let organisation = without_links(&by.organisation_name);
+        let inviter = without_links(by.member.name.as_str());
         let text = format!(
-            "You have been invited to manage the API keys of an organisation in the patient register at {}.\n\n\
+            "{inviter} ({}) invited you to help manage how {organisation} receives patients from booking systems and \
+             forms.\n\n\
              Open this link to {}:\n\n{link}\n\n\
-             It works once, until {}. If you did not expect this, ignore it.\n\n\
-             Organisation: {organisation}\nInvited by: {} ({})",
-            self.base_url,
+             It works once, until {}. Not expecting this? Ask {inviter} before you open the link, or ignore it.",
+            by.member.email,
             if self.passwords.are_on() { "choose a name and a password" } else { "join" },
-            moment(until, by.zone),
-            without_links(by.member.name.as_str()),
-            by.member.email
+            moment(until, by.zone)
         );
         let subject = format!("Invitation to {organisation}");
-        self.send(by.member.organisation_id, to, subject, text);
+        self.send(by.member.organisation_id, to, subject, text, &format!("{inviter} asked us to invite you"));
     }
 
     /// A link by which a member chooses another password, made by a colleague or asked for by the member.
@@ -74,25 +80,36 @@ impl Mails {
         until: OffsetDateTime,
         zone: Zone,
     ) {
-        let by = by.map_or("Someone, probably you, asked for".to_owned(), |by| {
-            format!("{} sent you", without_links(by.as_str()))
-        });
+        let by = by.map(|by| without_links(by.as_str()));
+        let (what, doubt, why) = match by {
+            Some(by) => (
+                format!("{by} sent you a link to choose a new password:"),
+                format!("Not expecting this? Ask {by} before you use it."),
+                format!("{by} asked us to send you a link"),
+            ),
+            None => (
+                "We got a request to reset your password. Choose a new one here:".to_owned(),
+                "If you didn't ask for this, ignore it.".to_owned(),
+                "someone entered your email address under “Forgotten password?”".to_owned(),
+            ),
+        };
         let text = format!(
-            "{by} a link to choose a new password:\n\n{link}\n\n\
-             It works once, until {}. Your current password keeps working until you use it. If you didn't ask for this, ignore it.",
+            "{what}\n\n{link}\n\n\
+             It works once, until {}. Your current password keeps working until you use it. {doubt}",
             moment(until, zone)
         );
-        self.send(share, to, "Choose a new password".to_owned(), text);
+        self.send(share, to, "Choose a new password".to_owned(), text, &why);
     }
 
     /// A link by which a member confirms a new address.
     pub(crate) fn email_change(&self, by: &SignedIn, to: &EmailAddress, link: &str, until: OffsetDateTime) {
         let text = format!(
             "Open this link to confirm your new email address:\n\n{link}\n\n\
-             It works once, until {}. If you did not ask for this, ignore it.",
+             It works once, until {}. If you didn't ask for this, ignore it.",
             moment(until, by.zone)
         );
-        self.send(by.member.organisation_id, to, "Confirm your email address".to_owned(), text);
+        let why = "this address was entered as the new email address of an account";
+        self.send(by.member.organisation_id, to, "Confirm your email address".to_owned(), text, why);
     }
 
     /// A change of a member's own account, which the member may not have made.
@@ -108,15 +125,20 @@ impl Mails {
         let address = origin.address.map_or("unknown".to_owned(), |address| address.to_string());
         let browser = origin.browser.map_or("unknown".to_owned(), |browser| browser.to_string());
         let text = format!(
-            "{what}\n\nAccount: {}\nTime: {}\nAddress: {address}\nBrowser: {browser}",
+            "{what}\n\nAccount: {}\nTime: {}\nIP address: {address}\nBrowser: {browser}",
             account.email,
             moment(origin.at, zone)
         );
         let help = match self.passwords {
-            Passwords::On => format!("choose a new password at once at {}/forgotten-password, and tell", self.base_url),
+            Passwords::On => {
+                format!("choose a new password at once at {}/forgotten-password, then tell", self.base_url)
+            }
             Passwords::Off => "tell".to_owned(),
         };
-        let footer = format!("If this was not you, {help} an administrator of your organisation.");
+        let footer = format!(
+            "If this wasn't you, {help} an administrator of your organisation.\n\n{}",
+            self.footer("it is about your account")
+        );
         self.send_urgent(share_of(account), to.as_str(), subject, text, footer);
     }
 
@@ -134,7 +156,7 @@ impl Mails {
         let was = |done: &str| format!("API key “{name}” was {done}");
         let (done, subject, effect) = match change {
             KeyChange::Created => ("created", was("created"), String::new()),
-            KeyChange::Replaced => ("created a replacement for", was("replaced"), String::new()),
+            KeyChange::Replaced(old_key) => ("replaced", was("replaced"), format!(" {old_key}")),
             KeyChange::Paused => {
                 ("paused", was("paused"), " Requests using it are refused until the key is resumed.".to_owned())
             }
@@ -158,11 +180,12 @@ impl Mails {
             without_links(member.name.as_str()),
             member.email
         );
+        let why = format!("you are a member of {organisation}");
         let others =
             self.members(members, member.organisation_id).await.into_iter().filter(|other| other.id != member.id);
         for other in others {
             let (subject, text) = (subject.clone(), text.clone());
-            let footer = format!("All keys: {}/settings/api-keys", self.base_url);
+            let footer = format!("All keys: {}/settings/api-keys\n\n{}", self.base_url, self.footer(&why));
             let mail = |to| Mail { organisation: member.organisation_id, to, subject, text, footer };
             self.gather(&other.email, mail, &format!("API keys of {organisation} were changed"), First::WithOthers);
         }
@@ -183,11 +206,18 @@ impl Mails {
         let Some(MemberRecord { name, email, .. }) = new.first() else { return };
         let organisation_name = without_links(organisation_name);
         let text = format!(
-            "{} ({email}) is now an administrator of {organisation_name} and can manage its API keys and members.\n\nIf you did not expect this, look at {}/settings/members",
+            "{} ({email}) is now an administrator of {organisation_name} and can manage its API keys and members.\n\nIf you didn't expect this, look at {}/settings/members",
             without_links(name),
             self.base_url
         );
-        self.send_all(organisation, others, &format!("{organisation_name} has a new administrator"), &text);
+        let subject = format!("{organisation_name} has a new administrator");
+        self.send_all(
+            organisation,
+            others,
+            &subject,
+            &text,
+            &format!("you are an administrator of {organisation_name}"),
+        );
     }
 
     /// The members of an organisation. Empty if mail is off or the lookup fails: the change is already committed.
@@ -235,7 +265,7 @@ impl Mails {
             "After a key has expired, requests with it are refused. Replace these API keys of {organisation_name} in time. All times are {zone}.\n\n{}",
             keys.iter().map(paragraph).collect::<Vec<_>>().join("\n\n")
         );
-        self.send_all(first.organisation_id, to, &subject, &text);
+        self.send_all(first.organisation_id, to, &subject, &text, &manages_keys_of(&first.organisation_name));
     }
 
     pub(crate) fn send_all(
@@ -244,16 +274,27 @@ impl Mails {
         to: impl IntoIterator<Item = MemberRecord>,
         subject: &str,
         text: &str,
+        why: &str,
     ) {
         for member in to {
-            self.send_urgent(organisation, &member.email, subject, text.to_owned(), String::new());
+            self.send_urgent(organisation, &member.email, subject, text.to_owned(), self.footer(why));
         }
     }
 
-    fn send(&self, organisation: OrganisationId, to: &EmailAddress, subject: String, text: String) {
+    fn send(&self, organisation: OrganisationId, to: &EmailAddress, subject: String, text: String, why: &str) {
         if let Some(mailer) = &self.mailer {
-            mailer.send(Mail { organisation, to: to.clone(), subject, text, footer: String::new() });
+            mailer.send(Mail { organisation, to: to.clone(), subject, text, footer: self.footer(why) });
         }
+    }
+
+    /// The end of every mail: why its reader gets it, who sends it, and whom to ask.
+    fn footer(&self, why: &str) -> String {
+        let ask = self.contact.as_deref().unwrap_or("an administrator of your organisation");
+        format!(
+            "You get this email because {why}. It comes from intake, the service that adds patients to the registers \
+             of clinics: {}\nQuestions? Ask {ask}.",
+            self.base_url
+        )
     }
 
     /// Sends a mail at once, but not as often as someone can cause it.
@@ -388,7 +429,8 @@ impl<'a> From<&'a KeyRecord> for MailedKey<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyChange<'a> {
     Created,
-    Replaced,
+    /// Replaced, with the sentence about the old key.
+    Replaced(&'a str),
     Paused,
     /// Resumed, with the sentence about its requests.
     Resumed(&'a str),
@@ -400,6 +442,11 @@ pub(crate) enum KeyChange<'a> {
 /// The share of the mails about an account: as large as an organisation's.
 pub(crate) fn share_of(account: &Account) -> OrganisationId {
     OrganisationId::from(*account.id.as_uuid())
+}
+
+/// The reason why a key manager gets a mail.
+pub(crate) fn manages_keys_of(organisation: &str) -> String {
+    format!("you manage API keys of {}", without_links(organisation))
 }
 
 /// A line of a mail that says whom to call about a key, if anyone is named.

@@ -69,6 +69,7 @@ impl Mails {
         paragraphs.push(format!("All keys: {}/settings/api-keys", self.base_url));
         let all = self.members(members, member.organisation_id).await;
         let others = all.into_iter().filter(|other| other.id != member.id);
-        self.send_all(member.organisation_id, others, &subject, &paragraphs.join("\n\n"));
+        let why = format!("you are a member of {organisation}");
+        self.send_all(member.organisation_id, others, &subject, &paragraphs.join("\n\n"), &why);
     }
 }

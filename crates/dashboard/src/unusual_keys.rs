@@ -5,16 +5,16 @@ use intake_domain::{
     Environment, MemberRecord, MemberStore, StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
 
-use crate::mails::{Mails, tell_of_keys, vendor, without_links};
+use crate::mails::{Mails, manages_keys_of, tell_of_keys, vendor, without_links};
 use crate::page::moment::day_and_time;
 
 /// Keys that one mail names. The list of keys shows the others.
 const NAMED_MAX: usize = 20;
 /// No key is silent after fewer days.
 const SILENT_DAYS_MIN: u8 = 2;
-const REFUSED_ADVICE: &str = "The page of a key counts the reasons and lists the last refused requests with their ids. \
-    These patients were not stored. Tell the people who run the software that uses the key.\n\nWe email \
-    you about refusals of a key once a week at most.";
+const REFUSED_ADVICE: &str = "These patients were not added to the register. Tell the vendor of the software that uses \
+    the key. The page of a key counts the reasons and lists the last refused requests with their request IDs.\n\nWe \
+    email you about refusals of a key once a week at most.";
 
 impl Mails {
     /// Tells the members who manage keys of keys whose use has changed.
@@ -36,7 +36,8 @@ impl Mails {
     fn keys_are_unusual(&self, to: Vec<MemberRecord>, keys: &[UnusualKey], environment: Environment) {
         let [first, ..] = keys else { return };
         let (subject, text) = text(first, keys, environment, &self.base_url);
-        self.send_all(first.organisation_id, to, &subject, &text);
+        let why = manages_keys_of(&first.organisation_name);
+        self.send_all(first.organisation_id, to, &subject, &text, &why);
     }
 }
 

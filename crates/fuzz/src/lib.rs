@@ -62,7 +62,7 @@ impl Application {
             log: Arc::new(MockAuditLog::new()),
             hasher: hasher(),
             single_sign_on: None,
-            mails: Mails::new(None, "https://localhost".to_owned(), Passwords::On),
+            mails: Mails::new(None, "https://localhost".to_owned(), Passwords::On, None),
             format,
             proxies,
             base_url: "https://localhost".to_owned(),

@@ -129,7 +129,7 @@ pub(crate) fn explain(status: StatusCode, title: &str, text: &str, errand: &Erra
         Errand::Join { .. } => "Back to the invitation",
         Errand::Confirm { .. } | Errand::Link => "Back",
     };
-    render(status, &Message { title, text, request_id: None, link: &errand.page(), link_text })
+    render(status, &Message { title, text, request_id: None, contact: "", link: &errand.page(), link_text })
 }
 
 impl Errand {

@@ -137,13 +137,25 @@ pub(crate) async fn submit(
         return Ok(not_replaced(old, filter));
     }
     if let Ok(made) = &made {
-        visitor.mail_key(MailedKey { hint: made.key.hint(), ..old.into() }, KeyChange::Replaced).await?;
+        let old_key = in_words(old_end, visitor.zone());
+        visitor.mail_key(MailedKey { hint: made.key.hint(), ..old.into() }, KeyChange::Replaced(&old_key)).await?;
         if let OldKeyEnd::Revoked = old_end {
             visitor.mail_key(old.into(), KeyChange::Revoked).await?;
         }
     }
     let replaced = Replaced { link: format!("/settings/api-keys/{}", old.id), hint: &old.hint, end: old_end };
     show_made(visitor, made, id, &filter.back(old.id), Some(replaced), None)
+}
+
+/// The end of the old key, for the mail to the other members.
+fn in_words(end: OldKeyEnd, zone: Zone) -> String {
+    match end {
+        OldKeyEnd::Later { stops, latest } => {
+            format!("The old key stops {stops}. It stops at {}, {zone}, at the latest.", latest.in_words())
+        }
+        OldKeyEnd::Revoked => "The old key was revoked.".to_owned(),
+        OldKeyEnd::Expired => "The old key has expired.".to_owned(),
+    }
 }
 
 fn not_replaced(old: &KeyRecord, filter: &Filter) -> HttpResponse {

@@ -113,7 +113,7 @@ impl PageError {
     }
 
     /// The page for a reader whose request has this id, which is shown where only the log says more.
-    pub(crate) fn page(&self, request_id: Option<&str>) -> String {
+    pub(crate) fn page(&self, request_id: Option<&str>, contact: Option<&str>) -> String {
         let (_, (title, text)) = self.status_and_explanation();
         let (link, link_text) = match self {
             Self::NoInvitation | Self::NoPasswordReset | Self::NoEmailChange | Self::PasswordsOff => {
@@ -124,7 +124,8 @@ impl PageError {
         let held = if let Self::Locked(by) = self { format!(" For them: {by}.") } else { String::new() };
         let text = format!("{text}{held}");
         let request_id = request_id.filter(|_| matches!(self, Self::Unexpected(_)));
-        Message { title, text: &text, request_id, link, link_text }.render().unwrap_or_default()
+        let contact = contact.unwrap_or("the service operator");
+        Message { title, text: &text, request_id, contact, link, link_text }.render().unwrap_or_default()
     }
 
     fn status_and_explanation(&self) -> (StatusCode, Explanation) {
@@ -221,7 +222,7 @@ impl ResponseError for PageError {
             Self::Full | Self::Unavailable(_) | Self::Locked(_) => drop(response.insert_header(("Retry-After", "5"))),
             _ => {}
         }
-        let mut response = response.content_type("text/html; charset=utf-8").body(self.page(None));
+        let mut response = response.content_type("text/html; charset=utf-8").body(self.page(None, None));
         if let Some(cause) = self.cause() {
             response.extensions_mut().insert(Note::from(cause));
         }

@@ -7,8 +7,10 @@ use actix_web::dev::ServiceResponse;
 use askama::Template;
 use intake_http::RequestId;
 
+use crate::mails::Mails;
 use crate::page::cookie::SESSION;
 use crate::page::error::PageError;
+use crate::page::part::shared;
 use crate::page::shell::Shell;
 use crate::page::visitor::Onlooker;
 use crate::page::{refusal_records, refused};
@@ -28,7 +30,8 @@ pub(crate) async fn frame(response: ServiceResponse<BoxBody>) -> ServiceResponse
     };
     if error.cause().is_some() {
         let id = response.request().extensions().get::<RequestId>().cloned();
-        let page = error.page(id.as_ref().map(RequestId::as_str));
+        let contact = shared::<Mails>(response.request()).ok().and_then(|mails| mails.contact.as_deref());
+        let page = error.page(id.as_ref().map(RequestId::as_str), contact);
         return response.map_body(|_, _| BoxBody::new(page));
     }
     let Some((title, text)) = error.title_and_text() else { return response };

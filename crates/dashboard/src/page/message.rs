@@ -10,6 +10,8 @@ pub(crate) struct Message<'a> {
     pub(crate) text: &'a str,
     /// Id by which operators find the cause in the log.
     pub(crate) request_id: Option<&'a str>,
+    /// Whom to give the id to.
+    pub(crate) contact: &'a str,
     pub(crate) link: &'a str,
     pub(crate) link_text: &'static str,
 }

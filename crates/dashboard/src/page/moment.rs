@@ -73,21 +73,28 @@ fn exact_in_words(at: OffsetDateTime, zone: Zone, now: OffsetDateTime) -> String
     today.unwrap_or_else(|| day_and_time(at, zone))
 }
 
-impl fmt::Display for Moment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, zone, form } = *self;
-        let text = match form {
+impl Moment {
+    /// The moment as a text, for mails.
+    pub(crate) fn in_words(self) -> String {
+        let Self { at, zone, form } = self;
+        match form {
             Form::End => end_in_words(at, zone),
             Form::Exact => exact_in_words(at, zone, edge::now()),
             Form::Relative => day_and_time(at, zone),
             Form::LastDay => in_words(zone.day(at - Duration::MILLISECOND)),
-        };
+        }
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, form, .. } = *self;
         let attribute = match form {
             Form::Exact | Form::LastDay => "",
             Form::Relative => " data-relative",
             Form::End => " data-end",
         };
-        write!(f, "<time datetime=\"{}\"{attribute}>{text}</time>", timestamp(at))
+        write!(f, "<time datetime=\"{}\"{attribute}>{}</time>", timestamp(at), self.in_words())
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn start(
     keys: &Arc<PostgresKeyStore>,
     members: &Arc<PostgresMembers>,
 ) -> anyhow::Result<(Mails, Option<Sending>)> {
-    let new = |mailer| Mails::new(mailer, base.to_owned(), configuration.passwords());
+    let new = |mailer| Mails::new(mailer, base.to_owned(), configuration.passwords(), configuration.contact.clone());
     let Some(MailSettings { server, from }) = &configuration.mail else { return Ok((new(None), None)) };
     let mailer = Arc::new(SmtpMailer::start(server, from.clone())?);
     let mails = new(Some(Arc::clone(&mailer) as Arc<dyn Mailer>));

@@ -23,8 +23,8 @@ use crate::settings::values::{self, Link};
 use crate::settings::{
     ADMIN_ADDR, AUDIT_COPIES, BACKUP_MARK, DATA_DIR, DATABASE_URL_FILE, DEADLINE, DRAIN_DELAY, ENVIRONMENT, HSTS,
     HTTP_ADDR, HTTPS_ADDR, KEY_PREFIX, LOG, MAIL_FROM, MIGRATION_DATABASE_URL_FILE, OIDC_CLIENT_SECRET_FILE, OPERATOR,
-    POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, SMTP_URL, SMTP_URL_FILE, Settings, TLS_CERT, TLS_KEY, TRUSTED_PROXIES,
-    WRITERS,
+    POSTGRES_BIN, PUBLIC_URL, RATE_LIMIT, SMTP_URL, SMTP_URL_FILE, SUPPORT, Settings, TLS_CERT, TLS_KEY,
+    TRUSTED_PROXIES, WRITERS,
 };
 
 /// The permission of everyone to read a file.
@@ -58,6 +58,8 @@ pub(crate) struct Configuration {
     pub(crate) public_url: Option<String>,
     /// None: no mails are sent.
     pub(crate) mail: Option<MailSettings>,
+    /// Whom members ask. None: an administrator of their organisation.
+    pub(crate) contact: Option<String>,
     /// None: members do not sign in by single sign-on.
     pub(crate) single_sign_on: Option<SingleSignOnSettings>,
     pub(crate) log: Targets,
@@ -99,6 +101,7 @@ impl Configuration {
             writers: settings.optional_as(&WRITERS, values::writers)?,
             public_url: settings.optional::<Link>(&PUBLIC_URL)?.map(|link| link.0),
             mail: mail(settings)?,
+            contact: settings.optional_as(&SUPPORT, values::contact)?,
             single_sign_on: single_sign_on::read(settings)?,
             log: settings.get_as(&LOG, values::log_levels)?,
             backup_mark: settings.optional(&BACKUP_MARK)?,

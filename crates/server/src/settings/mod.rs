@@ -52,7 +52,7 @@ enum DefaultValue {
 use DefaultValue::{Absent, ByEnvironment, Text};
 
 /// In the order of the help.
-pub(crate) const SETTINGS: [&Setting; 34] = [
+pub(crate) const SETTINGS: [&Setting; 35] = [
     &ENVIRONMENT,
     &DATABASE_URL,
     &DATABASE_URL_FILE,
@@ -74,6 +74,7 @@ pub(crate) const SETTINGS: [&Setting; 34] = [
     &SMTP_URL,
     &SMTP_URL_FILE,
     &MAIL_FROM,
+    &SUPPORT,
     &OIDC_ISSUER,
     &OIDC_CLIENT_ID,
     &OIDC_CLIENT_SECRET,
@@ -106,7 +107,7 @@ pub(crate) const DATABASE_URL_FILE: Setting = Setting {
     variable: "DATABASE_URL_FILE",
     value: "FILE",
     default: Absent("none"),
-    help: "File with that URL, instead of `DATABASE_URL`; read again for each new connection, so that a password can be changed while the service runs",
+    help: "File with that URL, instead of `DATABASE_URL`; read again for each new connection, so its password can change",
 };
 pub(crate) const MIGRATION_DATABASE_URL: Setting = Setting {
     variable: "INTAKE_MIGRATION_DATABASE_URL",
@@ -219,6 +220,12 @@ pub(crate) const MAIL_FROM: Setting = Setting {
     value: "ADDRESS",
     default: Absent("`intake@` and the host of `INTAKE_PUBLIC_URL`"),
     help: "Sender of emails, such as `Patient register <noreply@clinic.example>`",
+};
+pub(crate) const SUPPORT: Setting = Setting {
+    variable: "INTAKE_SUPPORT",
+    value: "TEXT",
+    default: Absent("an administrator"),
+    help: "Whom members ask, such as `the IT desk, it@clinic.example`: in emails, Help and error pages",
 };
 pub(crate) const OIDC_ISSUER: Setting = Setting {
     variable: "INTAKE_OIDC_ISSUER",
@@ -450,7 +457,7 @@ mod tests {
     use super::*;
 
     /// The settings that most operators need; `intake help settings` lists all.
-    const COMMON: [&Setting; 12] = [
+    const COMMON: [&Setting; 13] = [
         &ENVIRONMENT,
         &DATABASE_URL,
         &DATABASE_URL_FILE,
@@ -463,6 +470,7 @@ mod tests {
         &RATE_LIMIT,
         &PUBLIC_URL,
         &SMTP_URL,
+        &SUPPORT,
     ];
     const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations/settings.md");
     const BEGIN: &str =

@@ -12,6 +12,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// Far more than ever helped, and fewer than PostgreSQL's usual limit of connections.
 const WRITERS_MAX: usize = 64;
+/// Room for a name, an address and a phone number.
+const CONTACT_MAX: usize = 200;
 
 /// Parses an address with a port.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, &'static str> {
@@ -50,6 +52,13 @@ pub(crate) fn delay(text: &str) -> Result<Duration, &'static str> {
         Some("m") => Ok(Duration::from_secs(u64::from(number) * 60)),
         _ => Err("must be a time like 5s or 500ms"),
     }
+}
+
+/// Parses whom members ask: it ends a sentence, and must not add lines to emails.
+pub(crate) fn contact(text: &str) -> Result<String, &'static str> {
+    let text = text.trim().trim_end_matches('.');
+    let is_line = !text.is_empty() && text.chars().count() <= CONTACT_MAX && !text.chars().any(char::is_control);
+    if is_line { Ok(text.to_owned()) } else { Err("must be one line of at most 200 characters") }
 }
 
 /// Parses a time span that is not zero.

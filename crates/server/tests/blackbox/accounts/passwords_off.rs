@@ -221,7 +221,7 @@ fn mails_speak_of_no_password() {
     assert!(mail.contains("Open this link to join:") && mail.contains("/invitations/"), "{mail}");
     ann.turn_on_second_factor();
     let mail = server.wait_for_mail(ANN, "Two-step sign-in is on");
-    assert!(mail.contains("If this was not you, tell an administrator of your organisation."), "{mail}");
+    assert!(mail.contains("If this wasn't you, tell an administrator of your organisation."), "{mail}");
     assert_eq!(ann.post("/settings/account/email", "email=ann.chovy%40clinic.example").status, 200);
     let mail = server.wait_for_mail(ANN, "Someone asked to change your email address");
     assert!(mail.contains("Someone who is signed in to your account asked to change its email address."), "{mail}");

@@ -64,7 +64,12 @@ impl MailServer {
         let mut decoded = self.decoded.lock().unwrap();
         let new = found.map(|entry| entry.unwrap().path()).filter(|path| !decoded.contains_key(path));
         let new: Vec<_> = new.collect();
-        decoded.extend(decode(new));
+        for (path, mail) in decode(new) {
+            for part in ["\n\nYou get this email because ", ". It comes from intake, ", "\nQuestions? Ask "] {
+                assert_eq!(mail.matches(part).count(), 1, "{part}: {mail}");
+            }
+            decoded.insert(path, mail);
+        }
         decoded.values().cloned().collect()
     }
 
@@ -152,7 +157,8 @@ fn members_get_their_links_and_news_of_keys_by_mail() {
     // Without these, strict programs show the link cut off, and filters take the mail for spam.
     assert!(mail.contains("\nMIME-Version: 1.0\n") && mail.contains("@clinic.example>\n"), "{mail}");
     assert!(mail.contains("\nMessage-ID: <"), "{mail}");
-    assert!(mail.contains("Invited by: Ada (ada@example.com)"), "{mail}");
+    let invited = "\n\nAda (ada@example.com) invited you to help manage how Test Clinic receives patients from booking";
+    assert!(mail.contains(invited), "who, and what for, before the link: {mail}");
     let _grace = Member::join(app.service.client(), &invitation, "Grace");
     // The others hear of a new administrator.
     let mail = server.wait_for_mail("ada@example.com", "Test Clinic has a new administrator");
@@ -262,7 +268,7 @@ fn members_hear_by_mail_what_is_done_to_their_account() {
     assert_eq!(ada.get("/settings/account").status, 303, "signed out");
     assert_eq!(sign_in("ada@clinic.example", firefox, other).status, 303);
     let mail = server.wait_for_mail("ada@example.com", "Your email address was changed");
-    assert!(mail.contains("Account: ada@clinic.example") && mail.contains("Address: 127.0.0.1"), "{mail}");
+    assert!(mail.contains("Account: ada@clinic.example") && mail.contains("\nIP address: 127.0.0.1\n"), "{mail}");
     let at_the_old_one = [
         "New sign-in to your account",
         "Your password was changed",
@@ -479,7 +485,7 @@ fn a_sign_in_after_a_long_time_is_reported_and_many_of_a_minute_are_two_mails() 
     let later: Vec<_> = server.mails().into_iter().filter(|mail| *mail != first).collect();
     assert_eq!(later.len(), 1, "{later:?}");
     assert!(later[0].contains("Browser: Chrome") && later[0].contains("Browser: Edge"), "{later:?}");
-    assert_eq!(later[0].matches("If this was not you").count(), 1, "{later:?}");
+    assert_eq!(later[0].matches("If this wasn't you").count(), 1, "{later:?}");
 }
 
 #[test]
@@ -579,6 +585,25 @@ fn a_mail_server_that_is_away_keeps_nobody_waiting_and_gets_the_mail_later() {
     let mail = server.wait_for_mail("grace@example.com", "Invitation to Test Clinic");
     assert!(mail.contains("/invitations/"), "{mail}");
     assert!(!app.service.output().contains("grace@example.com"), "the log names nobody");
+}
+
+#[test]
+fn mails_help_and_the_page_of_an_error_name_the_contact_of_the_operator() {
+    let Some(server) = MailServer::start() else { return };
+    let contact = "the IT desk, it@clinic.example";
+    let app = TestApp::start_with(|builder| with_mails(builder, &server.url()).setting("INTAKE_SUPPORT", contact));
+    let ada = app.member("ada@example.com");
+    drop(invite(&server, &ada, "grace@example.com"));
+    let mail = server.wait_for_mail("grace@example.com", "Invitation to Test Clinic");
+    assert!(mail.contains("because Ada asked us to invite you."), "{mail}");
+    assert!(mail.ends_with("Questions? Ask the IT desk, it@clinic.example.\n"), "{mail:?}");
+    assert!(ada.get("/help").text().contains("</strong> Ask the IT desk, it@clinic.example.</p>"));
+    app.database.connect().batch_execute("UPDATE members SET name = ''").unwrap();
+    let failed = ada.get("/settings/account");
+    assert_eq!(failed.status, 500);
+    assert!(failed.text().contains("give the IT desk, it@clinic.example the time and this"), "{}", failed.text());
+    let said = complaint(service(&app.database).setting("INTAKE_SUPPORT", "ada\nmary"));
+    assert!(said.contains("INTAKE_SUPPORT is wrong: must be one line"), "{said}");
 }
 
 #[test]
