@@ -3,12 +3,14 @@
 use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
-use intake_domain::{Network, ProviderError, Requester, SessionStore};
+use intake_domain::{Identity, Network, ProviderError, Requester, SessionStore};
 use serde::Deserialize;
 
+use crate::account::confirm::Confirmation;
 use crate::account::provider::{Errand, SingleSignOn, end_round, explain, refuse, round_of, single_sign_on};
 use crate::account::sign_in_provider::{confirm, link, sign_in};
 use crate::members::invitation_provider::join;
+use crate::members::invite::go_on_inviting;
 use crate::metrics::{SignInOutcome, note_sign_in};
 use crate::page::destination::Destination;
 use crate::page::error::PageError;
@@ -70,10 +72,24 @@ pub(crate) async fn come_back(
     let done = match &errand {
         Errand::SignIn { next, organisation, .. } => sign_in(&request, &identity, next, *organisation).await,
         Errand::Join { invitation } => join(&request, &identity, invitation, &errand).await,
-        Errand::Confirm { next } => confirm(&request, &identity, next, &errand).await,
+        Errand::Confirm { next } => confirmed(&request, &identity, next, &errand).await,
         Errand::Link => link(&request, &identity, &errand).await,
     };
     done.map(end_round)
+}
+
+/// Confirms who the visitor is, and does what waits for that.
+async fn confirmed(
+    request: &HttpRequest,
+    identity: &Identity,
+    next: &Destination,
+    errand: &Errand,
+) -> Result<HttpResponse, PageError> {
+    let Newcomer(visitor) = Newcomer::extract(request).await?;
+    match confirm(request, &visitor, identity, next, errand).await? {
+        Confirmation::Confirmed(renewed) => go_on_inviting(visitor, next, renewed).await,
+        Confirmation::Refused(answer) => Ok(answer),
+    }
 }
 
 /// Who waits for the provider: people who are known to be here for a reason, and people in networks that a member has

@@ -14,7 +14,7 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::code_field::{CodeQuery, WRONG_CODE, other_kind};
-use crate::account::passkey_prompt::{AssertionForm, PasskeyPrompt};
+use crate::account::passkey_prompt::{PasskeyPrompt, SentAssertion};
 use crate::account::provider::SingleSignOn;
 use crate::page::cookie;
 use crate::page::destination::Destination;
@@ -25,7 +25,7 @@ use crate::page::shell::{Shell, redirect, redirect_with_cookie, render};
 use crate::page::throttle::{Throttle, too_many_attempts};
 use crate::page::visitor::{Newcomer, Visitor};
 
-/// A change that waits for the confirmation: its form is sent again, together with the password.
+/// A change that waits for the confirmation: its form is sent again, together with the password or the passkey.
 pub(crate) struct Waiting {
     /// Address that the form is sent to.
     pub(crate) action: &'static str,
@@ -37,9 +37,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// The change that waits for this page.
     fn typed(visitor: &Visitor, next: &Destination) -> Option<Self> {
-        let draft = visitor.draft_of(next.as_str()).filter(|_| next.as_str() == INVITE)?;
-        let role = draft.field("role").parse().ok().filter(|role| *role == Role::Administrator)?;
-        Some(Self::invitation(&draft.field("email"), role))
+        waiting_invitation(visitor, next).map(|email| Self::invitation(&email, Role::Administrator))
     }
 
     /// The invitation of a person.
@@ -49,12 +47,19 @@ impl Waiting {
     }
 }
 
+/// The address of the person whose invitation as an administrator waits for this page.
+pub(crate) fn waiting_invitation(visitor: &Visitor, next: &Destination) -> Option<String> {
+    let draft = visitor.draft_of(next.as_str()).filter(|_| next.as_str() == INVITE)?;
+    let is_administrator = draft.field("role").parse() == Ok(Role::Administrator);
+    is_administrator.then(|| draft.field("email"))
+}
+
 #[derive(Template)]
 #[template(path = "account/confirm.html")]
 pub(crate) struct ConfirmPage {
     shell: Shell,
     next: Destination,
-    /// The change that is made with the password.
+    /// The change that is made with the confirmation.
     waiting: Option<Waiting>,
     /// True if the password is asked for. A member with a passkey and no app confirms by the passkey.
     has_password: bool,
@@ -75,12 +80,27 @@ pub(crate) struct ConfirmPage {
 #[derive(Deserialize)]
 pub(crate) struct ConfirmForm {
     form_token: String,
-    /// Empty, after the provider of single sign-on.
-    #[serde(default)]
-    password: String,
-    code: Option<String>,
+    #[serde(flatten)]
+    proof: Proof,
     #[serde(default)]
     next: Destination,
+}
+
+/// Proof of who the visitor is, typed or signed on the page that asks for it.
+#[derive(Deserialize)]
+pub(crate) struct Proof {
+    /// None, after the provider of single sign-on.
+    password: Option<String>,
+    code: Option<String>,
+    #[serde(flatten)]
+    passkey: Option<SentAssertion>,
+}
+
+impl Proof {
+    /// Returns whether the form comes from the page that asks for a proof.
+    pub(crate) fn is_given(&self) -> bool {
+        self.password.is_some() || self.code.is_some() || self.passkey.is_some()
+    }
 }
 
 /// Address of the form that invites a person, the one that can ask for a confirmation after it was sent.
@@ -97,20 +117,20 @@ pub(crate) async fn page(
         return Ok(redirect(next.as_str()));
     }
     let waiting = Waiting::typed(&visitor, &next);
-    let page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?;
-    render(StatusCode::OK, &ConfirmPage { waiting, is_recovery: recovery, ..page })
+    let page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next, waiting).await?;
+    render(StatusCode::OK, &ConfirmPage { is_recovery: recovery, ..page })
 }
 
 pub(crate) async fn submit(Newcomer(visitor): Newcomer, form: Form<ConfirmForm>) -> Result<HttpResponse, PageError> {
-    let ConfirmForm { form_token, password, code, next } = form.into_inner();
+    let ConfirmForm { form_token, proof, next } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
-    Ok(match confirm(&visitor, password, code, next.clone(), None).await? {
+    Ok(match confirm(&visitor, proof, next.clone(), None).await? {
         Confirmation::Confirmed(renewed) => go_on(&next, &renewed),
         Confirmation::Refused(answer) => answer,
     })
 }
 
-/// Outcome of a confirmation by password.
+/// Outcome of a confirmation.
 pub(crate) enum Confirmation {
     /// The session goes on under this token.
     Confirmed(Token),
@@ -121,16 +141,27 @@ pub(crate) enum Confirmation {
 /// Confirms who a visitor is, before a change that waits for it.
 pub(crate) async fn confirm(
     visitor: &Visitor,
-    password: String,
-    code: Option<String>,
+    proof: Proof,
     next: Destination,
     waiting: Option<Waiting>,
 ) -> Result<Confirmation, PageError> {
+    let sessions = visitor.shared::<dyn SessionStore>()?;
+    let page = ConfirmPage::new(visitor, sessions, visitor.shared::<RelyingParty>()?, next, waiting).await?;
+    match proof.passkey {
+        Some(passkey) => confirm_passkey(visitor, &passkey, page).await,
+        None => confirm_typed(visitor, proof.password.unwrap_or_default(), proof.code, page).await,
+    }
+}
+
+async fn confirm_typed(
+    visitor: &Visitor,
+    password: String,
+    code: Option<String>,
+    page: ConfirmPage,
+) -> Result<Confirmation, PageError> {
     let (sessions, throttle) = (visitor.shared::<dyn SessionStore>()?, visitor.shared::<Throttle>()?);
     let (password, code) = (PresentedPassword::new(password), code.map(PresentedCode::new));
-    let page = ConfirmPage::new(visitor, sessions, visitor.shared::<RelyingParty>()?, next).await?;
-    let is_recovery = code.as_ref().is_some_and(PresentedCode::is_recovery_code);
-    let page = ConfirmPage { waiting, is_recovery, ..page };
+    let page = ConfirmPage { is_recovery: code.as_ref().is_some_and(PresentedCode::is_recovery_code), ..page };
     let (session, member) = (visitor.token.digest(), visitor.signed_in.member.id);
     let mut wait = throttle.wait_for_confirmation(&session);
     if let Some(code) = code.as_ref().filter(|_| wait.is_none()) {
@@ -167,29 +198,23 @@ pub(crate) async fn confirm(
     render(StatusCode::UNPROCESSABLE_ENTITY, &refused).map(Confirmation::Refused)
 }
 
-pub(crate) async fn submit_passkey(
-    Newcomer(visitor): Newcomer,
-    form: Form<AssertionForm>,
-    passkeys: Part<dyn PasskeyStore>,
-    sessions: Part<dyn SessionStore>,
-    signatures: Part<dyn Signatures>,
-    site: Part<RelyingParty>,
-) -> Result<HttpResponse, PageError> {
-    let form = form.into_inner();
-    let next = form.next.clone();
-    let assertion = form.of_form(&visitor.form_token())?;
-    let ports = (passkeys.as_ref(), sessions.as_ref(), signatures.as_ref());
-    let (signed_in, renewed) = (&visitor.signed_in, Token::new(edge::random()));
+async fn confirm_passkey(
+    visitor: &Visitor,
+    passkey: &SentAssertion,
+    mut page: ConfirmPage,
+) -> Result<Confirmation, PageError> {
+    let (passkeys, sessions) = (visitor.shared::<dyn PasskeyStore>()?, visitor.shared::<dyn SessionStore>()?);
+    let ports = (passkeys, sessions, visitor.shared::<dyn Signatures>()?);
+    let (site, renewed) = (visitor.shared::<RelyingParty>()?, Token::new(edge::random()));
     let renewal = Renewal { session: &visitor.token, next: &renewed };
-    match confirm_by_passkey(ports, &site, signed_in, renewal, &assertion, visitor.origin()).await {
-        Ok(()) => Ok(go_on(&next, &renewed)),
+    match confirm_by_passkey(ports, site, &visitor.signed_in, renewal, &passkey.read()?, visitor.origin()).await {
+        Ok(()) => Ok(Confirmation::Confirmed(renewed)),
         Err(ConfirmError::Store(error)) => Err(error.into()),
         Err(_) => {
-            let mut page = ConfirmPage::new(&visitor, sessions.as_ref(), &site, next).await?;
             if let Some(prompt) = &mut page.prompt {
                 prompt.alert = Some("This passkey isn't yours, or was used a moment ago. Try again.".to_owned());
             }
-            render(StatusCode::UNPROCESSABLE_ENTITY, &page)
+            render(StatusCode::UNPROCESSABLE_ENTITY, &page).map(Confirmation::Refused)
         }
     }
 }
@@ -205,11 +230,14 @@ impl ConfirmPage {
         sessions: &dyn SessionStore,
         site: &RelyingParty,
         next: Destination,
+        waiting: Option<Waiting>,
     ) -> Result<Self, PageError> {
         let factors = sessions.factors(visitor.signed_in.member.id).await?;
         let Factors { secret, has_passkey, has_password, is_linked_to_provider } = factors;
         let challenge = Challenge::of_confirmation(&visitor.token, visitor.signed_in.confirmed_at);
-        let prompt = PasskeyPrompt::new("/settings/confirm/passkey", &visitor.token, &challenge, site, next.clone());
+        let prompt_action = waiting.as_ref().map_or("/settings/confirm/passkey", |waiting| waiting.action);
+        let prompt = PasskeyPrompt::new(prompt_action, &visitor.token, &challenge, site, next.clone());
+        let fields = waiting.as_ref().map(|waiting| waiting.fields.clone()).unwrap_or_default();
         let needs_more = secret.is_some() || !has_passkey;
         let earliest = edge::now() - CONFIRMATION_PAGE_LIMIT;
         let is_by_provider =
@@ -218,12 +246,12 @@ impl ConfirmPage {
         Ok(Self {
             shell: Shell::new("account", visitor),
             next,
-            waiting: None,
+            waiting,
             has_password: needs_more && has_password && visitor.shared::<Passwords>()?.are_on() && !is_by_provider,
             provider: provider.filter(|_| is_linked_to_provider && needs_more && !is_by_provider),
             is_by_provider,
             has_app: secret.is_some(),
-            prompt: has_passkey.then_some(PasskeyPrompt { form_token: visitor.form_token(), ..prompt }),
+            prompt: has_passkey.then_some(PasskeyPrompt { form_token: visitor.form_token(), fields, ..prompt }),
             alert: None,
             password_error: None,
             code_error: None,

@@ -9,6 +9,8 @@ use crate::page::error::PageError;
 /// The form by which a passkey signs.
 pub(crate) struct PasskeyPrompt {
     pub(crate) action: &'static str,
+    /// The form of a change that is made with the passkey.
+    pub(crate) fields: Vec<(&'static str, String)>,
     pub(crate) form_token: String,
     pub(crate) challenge: String,
     pub(crate) host: String,
@@ -20,12 +22,19 @@ pub(crate) struct PasskeyPrompt {
 #[derive(Deserialize)]
 pub(crate) struct AssertionForm {
     form_token: String,
+    #[serde(flatten)]
+    assertion: SentAssertion,
+    #[serde(default)]
+    pub(crate) next: Destination,
+}
+
+/// A use of a passkey, as the browser sends it.
+#[derive(Deserialize)]
+pub(crate) struct SentAssertion {
     credential: String,
     client_data: String,
     authenticator_data: String,
     signature: String,
-    #[serde(default)]
-    pub(crate) next: Destination,
 }
 
 impl PasskeyPrompt {
@@ -41,7 +50,8 @@ impl PasskeyPrompt {
         next: Destination,
     ) -> Self {
         let challenge = challenge.as_base64url().to_owned();
-        Self { action, form_token: token.form_token(), challenge, host: site.host().to_owned(), next, alert: None }
+        let (form_token, host) = (token.form_token(), site.host().to_owned());
+        Self { action, fields: Vec::new(), form_token, challenge, host, next, alert: None }
     }
 }
 
@@ -51,8 +61,15 @@ impl AssertionForm {
         if self.form_token != form_token {
             return Err(PageError::StaleForm);
         }
-        let Self { credential, client_data, authenticator_data, signature, .. } = self;
-        let assertion = PasskeyAssertion::from_base64url([&credential, &client_data, &authenticator_data, &signature]);
+        self.assertion.read()
+    }
+}
+
+impl SentAssertion {
+    /// Returns what the browser sent, in a form that is known to be of this session.
+    pub(crate) fn read(&self) -> Result<PasskeyAssertion, PageError> {
+        let Self { credential, client_data, authenticator_data, signature } = self;
+        let assertion = PasskeyAssertion::from_base64url([credential, client_data, authenticator_data, signature]);
         assertion.ok_or(PageError::BadForm)
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .post("/reset-password/{token}", reset_password::submit)
         .get("/settings/confirm", confirm::page)
         .post("/settings/confirm", confirm::submit)
-        .post("/settings/confirm/passkey", confirm::submit_passkey)
+        .post("/settings/confirm/passkey", confirm::submit)
         .get("/settings/confirm/provider", sign_in_provider::begin_confirmation)
         .get("/settings/account", page::page)
         .get("/settings/account/provider", sign_in_provider::link_page)

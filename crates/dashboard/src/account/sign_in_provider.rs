@@ -12,7 +12,7 @@ use intake_edge as edge;
 use serde::Deserialize;
 
 use crate::account::ACCOUNT;
-use crate::account::confirm::go_on;
+use crate::account::confirm::Confirmation;
 use crate::account::provider::{Errand, SingleSignOn, explain, leave, single_sign_on};
 use crate::account::sign_in::{code_needed, signed_in_at};
 use crate::mails::AccountChange;
@@ -124,7 +124,7 @@ pub(crate) async fn sign_in(
                 }
                 false => {
                     "No account here is linked to yours there. Ask an administrator at your organisation for an \
-                     invitation. If you're a member already, ask the service's operator to link your account."
+                     invitation. If you're a member already, ask the service operator to link your account."
                 }
             };
             refuse(next, &title, text)
@@ -171,25 +171,26 @@ pub(crate) async fn link(
     }
 }
 
+/// Confirms who the visitor is by the person who came back.
 pub(crate) async fn confirm(
     request: &HttpRequest,
+    visitor: &Visitor,
     identity: &Identity,
     next: &Destination,
     errand: &Errand,
-) -> Result<HttpResponse, PageError> {
-    let Newcomer(visitor) = Newcomer::extract(request).await?;
+) -> Result<Confirmation, PageError> {
     let (sessions, renewed) = (shared::<dyn SessionStore>(request)?, Token::new(edge::random()));
     let renewal = Renewal { session: &visitor.token, next: &renewed };
     match confirm_by_provider(sessions, &visitor.signed_in, renewal, identity, visitor.origin()).await {
-        Ok(()) => Ok(go_on(next, &renewed)),
+        Ok(()) => Ok(Confirmation::Confirmed(renewed)),
         // Now the code is asked for.
-        Err(ConfirmError::NotEnough) => Ok(redirect(&next.after("/settings/confirm"))),
+        Err(ConfirmError::NotEnough) => Ok(Confirmation::Refused(redirect(&next.after("/settings/confirm")))),
         Err(ConfirmError::Store(error)) => Err(error.into()),
         Err(_) => {
             let text = match identity.authenticated_at {
                 None => format!(
                     "The provider doesn't say when you proved who you are, so it can't confirm it here. Use {}, and tell \
-                     the service's operator.",
+                     the service operator.",
                     if has_passwords(request) { "a password or a passkey" } else { "a passkey" }
                 ),
                 Some(_) => {
@@ -198,7 +199,7 @@ pub(crate) async fn confirm(
                         .to_owned()
                 }
             };
-            explain(StatusCode::FORBIDDEN, "That didn't confirm it's you", &text, errand)
+            explain(StatusCode::FORBIDDEN, "That didn't confirm it's you", &text, errand).map(Confirmation::Refused)
         }
     }
 }

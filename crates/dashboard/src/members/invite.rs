@@ -8,12 +8,12 @@ use actix_web::web::{Form, Path};
 use askama::Template;
 use intake_domain::{
     EmailAddress, INVITATIONS_PER_HOUR_MAX, INVITATIONS_TO_ONE_MAX, InviteError, IssuedInvitation, LinkDelivery,
-    OpenInvitation, PEOPLE_MAX, Role, Token, invite_member,
+    OpenInvitation, PEOPLE_MAX, Role, SignedIn, Token, invite_member,
 };
 use intake_edge as edge;
 use serde::Deserialize;
 
-use crate::account::confirm::{Confirmation, INVITE, Waiting, confirm, go_on};
+use crate::account::confirm::{Confirmation, INVITE, Proof, Waiting, confirm, go_on, waiting_invitation};
 use crate::mails::Mails;
 use crate::members::{MEMBERS, open_invitation, path_of_invitation};
 use crate::page::base_url::BaseUrl;
@@ -65,8 +65,8 @@ pub(crate) struct InviteForm {
     /// None: the usual one.
     role: Option<String>,
     /// Given on the page that asks for a confirmation.
-    password: Option<String>,
-    code: Option<String>,
+    #[serde(flatten)]
+    proof: Proof,
 }
 
 pub(crate) async fn form(Administrator(visitor): Administrator) -> Result<HttpResponse, PageError> {
@@ -88,30 +88,48 @@ fn show_form(
 }
 
 pub(crate) async fn invite(
-    Administrator(mut visitor): Administrator,
+    Administrator(visitor): Administrator,
     form: Form<InviteForm>,
     members: Part<dyn Members>,
 ) -> Result<HttpResponse, PageError> {
-    let InviteForm { form_token, email: typed, role, password, code } = form.into_inner();
+    let InviteForm { form_token, email: typed, role, proof } = form.into_inner();
     visitor.assert_own_form(&form_token)?;
     let role = role.map_or(Ok(InviteFields::USUAL_ROLE), |role| role.parse()).map_err(|_| PageError::BadForm)?;
     // Nothing else waits for a confirmation.
-    let Some(password) = password.filter(|_| role == Role::Administrator) else {
+    if role != Role::Administrator || !proof.is_given() {
         assert_may_invite(&visitor, role)?;
         return make_typed(&visitor, members.as_ref(), InviteFields { email: typed, role, error: None }).await;
-    };
+    }
     let (next, waiting) = (Destination::from(INVITE.to_owned()), Waiting::invitation(&typed, role));
-    let renewed = match confirm(&visitor, password, code, next.clone(), Some(waiting)).await? {
-        Confirmation::Confirmed(renewed) => renewed,
-        Confirmation::Refused(answer) => return Ok(answer),
-    };
+    match confirm(&visitor, proof, next, Some(waiting)).await? {
+        Confirmation::Confirmed(renewed) => invite_confirmed(visitor, renewed, typed).await,
+        Confirmation::Refused(answer) => Ok(answer),
+    }
+}
+
+/// Goes on after a confirmation: makes the invitation that waits for it, or leads to the page that was asked for.
+pub(crate) async fn go_on_inviting(
+    visitor: Visitor,
+    next: &Destination,
+    renewed: Token,
+) -> Result<HttpResponse, PageError> {
+    let SignedIn { member, .. } = &visitor.signed_in;
+    let may_invite = member.role.administers() && !visitor.signed_in.must_turn_on_second_factor();
+    match waiting_invitation(&visitor, next).filter(|_| may_invite) {
+        Some(email) => invite_confirmed(visitor, renewed, email).await,
+        None => Ok(go_on(next, &renewed)),
+    }
+}
+
+/// Invites an administrator. The session goes on under this token.
+async fn invite_confirmed(mut visitor: Visitor, renewed: Token, email: String) -> Result<HttpResponse, PageError> {
     // The pages that follow belong to the session as it goes on.
     let cookie = cookie::SESSION.set(&renewed);
     visitor.token = renewed;
-    let fields = InviteFields { email: typed, role, error: None };
-    let Ok(mut made) = make_typed(&visitor, members.as_ref(), fields).await else {
+    let fields = InviteFields { email, role: Role::Administrator, error: None };
+    let Ok(mut made) = make_typed(&visitor, visitor.shared::<dyn Members>()?, fields).await else {
         // The form shows what was typed.
-        return Ok(go_on(&next, &visitor.token));
+        return Ok(go_on(&Destination::from(INVITE.to_owned()), &visitor.token));
     };
     visitor.forget_draft();
     if let Ok(cookie) = HeaderValue::try_from(cookie) {

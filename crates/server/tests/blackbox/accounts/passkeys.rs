@@ -347,6 +347,45 @@ fn a_passkey_alone_confirms_and_each_signature_confirms_once() {
 }
 
 #[test]
+fn confirming_by_a_passkey_makes_the_invitation_that_was_asked_for_once() {
+    let app = TestApp::start();
+    let mut ada = app.member("ada@clinic.example");
+    let device = Device::of(&app, "ada@clinic.example");
+    unconfirm(&app);
+    let invitations = || app.database.count("invitations WHERE email = 'sam@clinic.example'");
+    let asked = "email=sam%40clinic.example&role=administrator";
+    let interrupted = ada.post("/settings/members/invite", asked);
+    let draft = interrupted.all("set-cookie").iter().find(|cookie| cookie.contains("-draft=")).unwrap().to_string();
+    let cookies = format!("{}; {}", ada.cookie, draft.split(';').next().unwrap());
+    let confirm = interrupted.header("location").unwrap().to_owned();
+    let page = ada.client.send(&request("GET", &confirm, &[("Cookie", &cookies)], b"")).text();
+    assert!(page.contains("Confirm to invite sam@clinic.example as an administrator."), "{page}");
+    assert!(!page.contains("send the form again"), "{page}");
+    let form = page.split("data-passkey=\"get\"").next().unwrap().rsplit("action=\"").next().unwrap();
+    let action = form.split('"').next().unwrap().to_owned();
+    let fields = |page: &str| {
+        let form = page.split_once("data-passkey=\"get\"").unwrap().1.split("</form>").next().unwrap().to_owned();
+        let value = |name: &str| between(&form, &format!("name=\"{name}\" value=\""), "\"").replace('@', "%40");
+        format!("email={}&role={}", value("email"), value("role"))
+    };
+    let send = |flags: u8| {
+        let form = format!("{}&{}", fields(&page), device.sign(&page, &app.url(""), flags));
+        post(&ada.client, &action, &[("Cookie", &cookies)], &form)
+    };
+    let wrong = send(PRESENT);
+    assert!(wrong.status == 422 && wrong.text().contains("Confirm to invite sam@clinic.example"), "{}", wrong.text());
+    assert_eq!((invitations(), fields(&wrong.text()), fields(&page)), (0, asked.to_owned(), asked.to_owned()));
+    let made = send(PRESENT_AND_VERIFIED);
+    assert!(made.status == 200 && made.text().contains("/invitations/"), "{} {}", made.status, made.text());
+    assert!(made.all("set-cookie").iter().any(|cookie| cookie.contains("-draft=;")), "the draft is carried out");
+    assert_eq!(invitations(), 1);
+    assert!([303, 403].contains(&send(PRESENT_AND_VERIFIED).status));
+    assert_eq!(invitations(), 1, "each signature confirms once");
+    ada.go_on(&made);
+    assert_eq!(ada.post("/settings/members/invite", "email=max%40clinic.example&role=administrator").status, 200);
+}
+
+#[test]
 fn a_reset_link_made_by_an_administrator_lists_and_removes_the_passkeys() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");

@@ -187,6 +187,47 @@ fn a_member_confirms_by_signing_in_anew_and_with_a_second_factor_by_a_code_as_we
     assert_eq!(ann.get("/settings/account/recovery-codes").status, 303);
 }
 
+#[test]
+fn confirming_by_the_provider_makes_the_invitation_that_was_asked_for() {
+    let provider = MadeUpProvider::start();
+    let app = provider.with_service();
+    let mut ann = provider.member(&app, "ann@clinic.example");
+    let invitations = |email: &str| app.database.count(&format!("invitations WHERE email = '{email}'"));
+    let ask = |ann: &Member, email: &str| {
+        unconfirm(&app);
+        let form = format!("email={}&role=administrator", email.replace('@', "%40"));
+        let interrupted = ann.post("/settings/members/invite", &form);
+        let draft = interrupted.all("set-cookie").iter().find(|cookie| cookie.contains("-draft=")).unwrap().to_string();
+        (
+            format!("{}; {}", ann.cookie, draft.split(';').next().unwrap()),
+            interrupted.header("location").unwrap().to_owned(),
+        )
+    };
+    let from = "/settings/confirm/provider?next=%2Fsettings%2Fmembers%2Finvite";
+    let (cookies, _) = ask(&ann, "sam@clinic.example");
+    let round = begin(&app, from, &cookies);
+    provider.plan().claims = provider.truth("bob@clinic.example", &round);
+    assert_eq!((come_back(&app, &round, &cookies).status, invitations("sam@clinic.example")), (403, 0));
+    let made = provider.go(&app, from, &cookies, "ann@clinic.example");
+    assert!(made.status == 200 && made.text().contains("Invitation for sam@clinic.example"), "{}", made.text());
+    assert!(made.all("set-cookie").iter().any(|cookie| cookie.contains("-draft=;")), "the draft is carried out");
+    assert_eq!(invitations("sam@clinic.example"), 1);
+    ann.go_on(&made);
+
+    // With a second factor, its code completes the confirmation.
+    let secret = ann.turn_on_second_factor();
+    let (cookies, confirm) = ask(&ann, "max@clinic.example");
+    let half = provider.go(&app, from, &cookies, "ann@clinic.example");
+    assert_eq!((half.header("location"), invitations("max@clinic.example")), (Some(confirm.as_str()), 0));
+    let page = ann.client.send(&request("GET", &confirm, &[("Cookie", &cookies)], b"")).text();
+    assert!(page.contains("Confirm to invite max@clinic.example") && page.contains("Now enter your code"), "{page}");
+    let code = secret.code_at(edge::now());
+    let form = format!("email=max%40clinic.example&role=administrator&code={code}");
+    let made = ann.post("/settings/members/invite", &form);
+    assert!(made.status == 200 && made.text().contains("Invitation for max@clinic.example"), "{}", made.text());
+    assert_eq!(invitations("max@clinic.example"), 1);
+}
+
 fn time_step() -> std::time::Duration {
     std::time::Duration::from_secs(30)
 }
