@@ -12,6 +12,7 @@ use crate::page::visitor::{Found, KeyManager, Visitor};
 
 pub(crate) mod answers;
 pub(crate) mod channels;
+pub(crate) mod chart;
 pub(crate) mod create;
 pub(crate) mod created;
 pub(crate) mod expiry;

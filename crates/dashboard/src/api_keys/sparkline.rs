@@ -6,7 +6,7 @@ use std::fmt::Write;
 use intake_domain::AnswerCount;
 use time::Date;
 
-use crate::api_keys::usage::days;
+use crate::api_keys::chart::days;
 use crate::page::number::grouped;
 
 /// The height of the chart, in units of its view box.

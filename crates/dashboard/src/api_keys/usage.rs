@@ -8,28 +8,22 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
-    ANSWERS_KEPT, AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal,
+    AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal,
     RefusalReason, first_kept_day,
 };
 use intake_edge as edge;
-use time::{Date, Duration};
 
 use crate::api_keys::answers::{CREATED, is_accepted};
+use crate::api_keys::chart::Chart;
 use crate::api_keys::key_row::KeyRow;
 use crate::api_keys::refusals::{RefusalRow, is_own_setting, phrase};
 use crate::api_keys::{OwnKey, SeenKey};
 use crate::page::base_url::BaseUrl;
-use crate::page::day::in_words;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::part::Part;
 use crate::page::shell::{Shell, render};
 
-const DAYS: i64 = ANSWERS_KEPT.whole_days();
-/// The height of the chart, in units of its view box.
-const HEIGHT: u64 = 100;
-/// The chart has room for at least this many requests a day, or a single one would fill it.
-const SCALE_MIN: u64 = 10;
 /// Number of reasons that are shown: the others are rare.
 const REASONS: usize = 8;
 /// Number of refused requests in the message for the vendor: enough to find the fault.
@@ -41,15 +35,12 @@ struct UsagePage<'a> {
     shell: Shell,
     /// The list with the search that led here.
     list: String,
-    /// Fields that the forms of the page carry, so that they lead back to it, and the same in an address.
-    fields: Vec<(&'static str, String)>,
+    /// The end of the addresses that lead back to the page.
     query: String,
     key: KeyRow,
     accepted: String,
     refused: String,
-    days: Vec<Day>,
-    /// Number for which the height of the chart stands.
-    most: u64,
+    chart: Chart,
     reasons: Vec<Reason>,
     /// Note of the members about the key, and whom to call.
     note: &'a str,
@@ -70,25 +61,6 @@ struct Successor {
     is_used: bool,
     /// Time at which the old key stops, counted from the first patient that the new one creates.
     stops: String,
-}
-
-/// A bar of the chart: refused requests on top of accepted ones.
-pub(crate) struct Day {
-    pub(crate) x: usize,
-    day: Date,
-    pub(crate) accepted: u64,
-    pub(crate) refused: u64,
-    pub(crate) accepted_height: u64,
-    pub(crate) refused_height: u64,
-    pub(crate) accepted_y: u64,
-    pub(crate) refused_y: u64,
-}
-
-impl Day {
-    /// The day in the language of the page.
-    pub(crate) fn label(&self) -> String {
-        in_words(self.day)
-    }
 }
 
 pub(crate) struct Reason {
@@ -121,18 +93,15 @@ pub(crate) async fn page(
         let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.code) == accepted);
         grouped(counted.map(|answer| answer.count).sum())
     };
-    let (days, most) = days(&answers, since);
     let (list, filter) = (filter.list(), filter.on_key_page());
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
         list,
-        fields: filter.fields(),
         query: filter.query(),
         key: KeyRow::new(&key, &answers, &format, &visitor.signed_in, now),
         accepted: total(true),
         refused: total(false),
-        days,
-        most,
+        chart: Chart::new(&answers, since),
         reasons: reasons(&answers, &refusals),
         refused_from: refusals.iter().find(|one| one.reason.is_some_and(is_own_setting)).and_then(|one| one.address),
         note: &key.note,
@@ -160,28 +129,6 @@ impl From<KeySuccessor> for Successor {
         };
         Self { link: address(id), is_used, stops }
     }
-}
-
-/// A bar for each day, and how many requests the full height stands for.
-pub(crate) fn days(answers: &[AnswerCount], since: Date) -> (Vec<Day>, u64) {
-    let today = since + Duration::days(DAYS - 1);
-    let mut counts: BTreeMap<Date, (u64, u64)> = (0..DAYS).map(|day| (since + Duration::days(day), (0, 0))).collect();
-    for answer in answers.iter().filter(|answer| answer.field.is_none()) {
-        // Counted in an earlier zone of the organisation, it may be of a day that has not begun in this one.
-        let (accepted, refused) = counts.entry(answer.day.min(today)).or_default();
-        *(if is_accepted(answer.code) { accepted } else { refused }) += answer.count;
-    }
-    let busiest = counts.values().map(|(accepted, refused)| accepted + refused).max().unwrap_or(0);
-    let highest = busiest.max(SCALE_MIN);
-    // Any request is visible, however few there were compared with the busiest day.
-    let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / highest).max(1) };
-    let bar = |(x, (day, (accepted, refused))): (usize, (Date, (u64, u64)))| {
-        let (accepted_height, refused_height) = (height(accepted), height(refused));
-        let accepted_y = HEIGHT.saturating_sub(accepted_height);
-        let refused_y = accepted_y.saturating_sub(refused_height);
-        Day { x: x * 10, day, accepted, refused, accepted_height, refused_height, accepted_y, refused_y }
-    };
-    (counts.into_iter().enumerate().map(bar).collect(), highest)
 }
 
 /// The most frequent refusals, each with the fields that its answers named; both sorted by how often they occurred.
@@ -238,38 +185,13 @@ fn words(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use intake_domain::{AnswerCode, RefusalReason};
+    use time::Date;
     use time::macros::date;
 
     use super::*;
 
     fn answer(day: Date, status: u16, field: Option<&str>, count: u64) -> AnswerCount {
         AnswerCount { day, code: AnswerCode(status), field: field.map(str::to_owned), count }
-    }
-
-    #[test]
-    fn every_day_has_a_bar_and_the_busiest_fills_the_chart() {
-        let (first, last) = (date!(2025 - 11 - 04), date!(2025 - 12 - 03));
-        let (bars, most) =
-            days(&[answer(last, 201, None, 900), answer(last, 422, None, 100), answer(first, 201, None, 1)], first);
-        assert_eq!(most, 1_000);
-        assert_eq!((bars.len(), bars[0].day, bars[29].day), (30, first, last));
-        assert_eq!((bars[29].accepted_height, bars[29].refused_height, bars[29].refused_y), (90, 10, 0));
-        assert_eq!((bars[0].accepted_height, bars[0].accepted_y), (1, 99), "one request is seen");
-        assert_eq!((bars[1].accepted_height, bars[1].refused_height), (0, 0));
-    }
-
-    #[test]
-    fn a_request_of_a_day_that_has_not_begun_is_one_of_today() {
-        let day = date!(2025 - 12 - 03);
-        let (bars, _) = days(&[answer(day + Duration::DAY, 201, None, 1)], day - Duration::days(29));
-        assert_eq!((bars.len(), bars[29].day, bars[29].accepted), (30, day, 1));
-    }
-
-    #[test]
-    fn a_single_request_does_not_fill_the_chart_and_a_dry_run_is_no_refusal() {
-        let day = date!(2025 - 12 - 03);
-        let (bars, most) = days(&[answer(day, 200, None, 1)], day - Duration::days(29));
-        assert_eq!((most, bars[29].accepted_height, bars[29].refused_height), (10, 10, 0));
     }
 
     #[test]

@@ -17,7 +17,7 @@ const DIGITS: usize = 12;
 static FILES: LazyLock<[Asset; 8]> = LazyLock::new(|| {
     let icon = Asset::new(ICON, "image/svg+xml", include_str!("../../assets/icon.svg").to_owned());
     let style = include_str!("../../assets/style.css").replace("/assets/icon.svg", &icon.path);
-    let css = |name, text: String| Asset::new(name, "text/css; charset=utf-8", without_comments(&text));
+    let css = |name, text: String| Asset::new(name, "text/css; charset=utf-8", without_space(&without_comments(&text)));
     let script = |name, text| Asset::new(name, "text/javascript; charset=utf-8", without_comments(text));
     [
         css("style.css", style),
@@ -71,6 +71,12 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
+/// A style sheet, whose lines have no indentation and no comments, in one line.
+fn without_space(style: &str) -> String {
+    let one = style.lines().map(|line| if line.ends_with([',', '>']) { format!("{line} ") } else { line.to_owned() });
+    one.collect::<String>().replace(" {", "{").replace(";}", "}")
+}
+
 /// The path under which pages load a file.
 pub(crate) fn path(name: &str) -> &'static str {
     FILES.iter().find(|file| file.name == name).map_or("", |file| &file.path)
@@ -112,6 +118,12 @@ mod tests {
         let text =
             "/* One. */\na {\n    /* Two\n       lines. */\n    b: url(\"//c\"); /* kept */\n}\n\n// Three.\nd();\n";
         assert_eq!(without_comments(text), "a {\nb: url(\"//c\"); /* kept */\n}\nd();\n");
+    }
+
+    #[test]
+    fn a_style_sheet_is_one_line_with_the_same_rules() {
+        let style = "a,\nb > c {\nd: e,\nf;\n}\n@media (g) {\nh {\ni: url(j);\n}\n}\n";
+        assert_eq!(without_space(style), "a, b > c{d: e, f}@media (g){h{i: url(j)}}");
     }
 
     #[test]

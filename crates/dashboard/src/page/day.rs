@@ -18,6 +18,11 @@ pub(crate) fn in_words(day: Date) -> String {
     day.format(format_description!("[day padding:none] [month repr:short] [year]")).unwrap_or_default()
 }
 
+/// A day with its weekday, in the language of the page.
+pub(crate) fn with_weekday(day: Date) -> String {
+    format!("{} {}", day.format(format_description!("[weekday repr:short]")).unwrap_or_default(), in_words(day))
+}
+
 /// A day of these months, in the language of the page.
 pub(crate) fn without_year(day: Date) -> String {
     day.format(format_description!("[day padding:none] [month repr:short]")).unwrap_or_default()

@@ -16,6 +16,7 @@ mod explanation;
 pub(crate) mod fault;
 pub(crate) mod form_token;
 pub(crate) mod guard;
+pub(crate) mod icon;
 pub(crate) mod invitation_path;
 pub(crate) mod message;
 pub(crate) mod moment;

@@ -9,7 +9,7 @@ use time::Duration;
 
 use crate::assert_unauthorised;
 use crate::commands::organisations::{self, done};
-use crate::fixtures::{TestApp, create_key, in_each_browser, service};
+use crate::fixtures::{TestApp, choose_action, create_key, in_each_browser, service};
 
 fn key_command(app: &TestApp, arguments: &[&str]) -> Result<Value, String> {
     let all = [&["key"], arguments, &["--json"]].concat();
@@ -118,7 +118,8 @@ fn a_member_pauses_and_resumes_a_key_on_its_page() {
         let key = create_key(browser, "Front desk");
         browser.press("Done");
         browser.press("Front desk");
-        browser.press("Pause");
+        browser.wait_for("Requests in the last 30 days");
+        choose_action(browser, "Front desk", "Pause");
         browser.wait_for("Requests in the last 7 days");
         browser.press("Pause key");
         browser.wait_for("“Front desk” is paused. Requests using it are refused until you resume it.");
@@ -127,7 +128,8 @@ fn a_member_pauses_and_resumes_a_key_on_its_page() {
         assert_unauthorised(&app.service.create(&key, &patient()));
         browser.open(&app.url("/settings/api-keys?show=paused"));
         browser.press("Front desk");
-        browser.press("Resume");
+        browser.wait_for("Requests in the last 30 days");
+        choose_action(browser, "Front desk", "Resume");
         browser.wait_for("“Front desk” has been resumed. Requests using it are accepted again.");
         assert_eq!(app.service.create(&key, &patient()).status, 201);
         browser.open(&app.url("/settings/api-keys?show=paused"));

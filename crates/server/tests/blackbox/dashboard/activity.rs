@@ -5,7 +5,7 @@ use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, wait_for};
 
 use crate::commands::organisations::run;
-use crate::fixtures::{Member, TestApp, accept, between, create_key, in_each_browser, service};
+use crate::fixtures::{Member, TestApp, accept, between, choose_action, create_key, in_each_browser, service};
 
 /// Returns what a page shows as done, entry by entry.
 fn shown(page: &str) -> Vec<String> {
@@ -361,7 +361,8 @@ fn the_page_of_a_key_leads_to_what_was_done_to_it() {
     browser.press("Done");
     let (other, _) = app.clinic.key();
     browser.press("Front desk");
-    browser.press("Add note");
+    browser.wait_for("Requests in the last 30 days");
+    choose_action(&browser, "Front desk", "Add note");
     browser.fill("Note", "Call Dana");
     browser.press("Save note");
     browser.wait_for("Note saved.");

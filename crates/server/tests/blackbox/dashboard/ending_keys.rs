@@ -293,7 +293,8 @@ fn a_replacement_has_the_note_and_each_key_leads_to_the_other() {
     assert_eq!(app.service.create(&old, &patient()).status, 201);
     // A replacement that is revoked replaces nothing.
     browser.press("New key");
-    browser.press("Revoke");
+    browser.wait_for("Old key");
+    choose_action(&browser, "Front desk", "Revoke");
     browser.press("Revoke key");
     browser.wait_for("has been revoked");
     browser.press("Old key");

@@ -7,7 +7,7 @@ use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment, KeyId};
 use intake_test_support::{Clinic, create_request, patient, wait_for};
 
-use crate::fixtures::{Member, TestApp, between, create_key, in_each_browser};
+use crate::fixtures::{Member, TestApp, between, choose_action, create_key, in_each_browser};
 use crate::patient_with;
 
 /// The text of each row of a table on the key's page, as a reader without scripts sees it.
@@ -148,7 +148,8 @@ fn a_renamed_key_and_its_note_are_in_the_audit_log() {
         let key = create_key(browser, "Front desk");
         browser.press("Done");
         browser.press("Front desk");
-        browser.press("Rename");
+        browser.wait_for("Requests in the last 30 days");
+        choose_action(browser, "Front desk", "Rename");
         browser.wait_for("Rename “Front desk”");
         browser.fill("Name", "\u{200B}");
         browser.press("Save name");
@@ -157,12 +158,12 @@ fn a_renamed_key_and_its_note_are_in_the_audit_log() {
         browser.fill("Name", "Reception <1>");
         browser.press("Save name");
         browser.wait_for("Renamed to “Reception <1>”.");
-        browser.press("Add note");
+        choose_action(browser, "Reception <1>", "Add note");
         browser.fill("Note", "Run by Acme.\nCall 5550 first.");
         browser.press("Save note");
         browser.wait_for("Note saved.");
         browser.wait_for("Run by Acme.\nCall 5550 first.");
-        browser.press("Change note");
+        choose_action(browser, "Reception <1>", "Change note");
         assert_eq!(browser.value("Note"), "Run by Acme.\nCall 5550 first.");
         browser.press("Save note");
         browser.wait_for("Requests in the last 30 days");

@@ -138,7 +138,8 @@ fn a_result_is_shown_on_the_page_where_the_action_began() {
         assert_eq!(browser.url(), list);
 
         browser.press("Desk two");
-        browser.press("Revoke");
+        browser.wait_for("Requests in the last 30 days");
+        choose_action(browser, "Desk two", "Revoke");
         browser.press("Revoke key");
         browser.wait_for("“Desk two” has been revoked.");
         browser.wait_for("Requests in the last 30 days");

@@ -5,7 +5,7 @@ use diesel::connection::SimpleConnection;
 use intake_edge as edge;
 use intake_test_support::Browser;
 
-use crate::fixtures::{PASSWORD, TestApp, create_key, in_each_browser};
+use crate::fixtures::{PASSWORD, TestApp, choose_action, create_key, in_each_browser};
 
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
 
@@ -110,7 +110,8 @@ fn typed_text_survives_the_end_of_a_session() {
             browser.press("Sign in");
             browser.wait_for("Nothing has been saved yet.");
         };
-        browser.press("Add note");
+        browser.wait_for("Requests in the last 30 days");
+        choose_action(&browser, "Front desk", "Add note");
         let note = "Call Dana & 中文 \"first\".\n50 % = half";
         browser.fill("Note", note);
         end_sessions();
