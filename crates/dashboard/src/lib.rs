@@ -4,6 +4,7 @@
 mod account;
 mod activity;
 mod api_keys;
+mod components;
 mod digests;
 mod docs;
 mod help;
@@ -157,6 +158,7 @@ fn pages() -> Scope {
         members::routes::routes,
         policies::routes,
         activity::routes,
+        components::routes,
         help::routes,
         docs::routes,
     ];

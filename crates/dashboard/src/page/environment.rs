@@ -23,6 +23,11 @@ pub(crate) fn name() -> &'static str {
     ENVIRONMENT.try_with(|environment| environment.as_str()).unwrap_or_default()
 }
 
+/// True where pages for developers may be shown.
+pub(crate) fn is_development() -> bool {
+    ENVIRONMENT.try_with(|environment| *environment == Environment::Development).unwrap_or_default()
+}
+
 /// The environment's name, for people.
 pub(crate) fn title() -> &'static str {
     let title = |environment: &Environment| match environment {

@@ -99,7 +99,7 @@ enum Needs {
 /// None for what nobody looks at: it leads elsewhere, is a file, or scripts ask for it.
 fn needs(path: &str) -> Option<Needs> {
     match path {
-        "/sign-in" | "/docs" | "/help" => Some(Needs::Nobody),
+        "/sign-in" | "/docs" | "/help" | "/components" => Some(Needs::Nobody),
         "/invitations/{token}" => Some(Needs::AnInvitation),
         "/reset-password/{token}" => Some(Needs::AResetLink),
         "/confirm-email/{token}" => Some(Needs::AnEmailChange),

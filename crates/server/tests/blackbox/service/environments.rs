@@ -3,7 +3,7 @@
 use diesel::connection::SimpleConnection;
 use intake_domain::Environment;
 use intake_infra::DatabaseUrl;
-use intake_test_support::{Clinic, ServiceBuilder, TestDatabase, create_request, patient};
+use intake_test_support::{Client, Clinic, ServiceBuilder, TestDatabase, create_request, patient, request};
 
 use crate::commands::doctor::examine;
 use crate::commands::readers::ReaderRole;
@@ -34,6 +34,15 @@ fn production_takes_live_keys_and_no_demo_keys() {
     };
     assert_eq!(send(&live).status, 201);
     assert_unauthorised(&send(&demo));
+}
+
+#[test]
+fn the_page_of_components_exists_in_development_alone() {
+    let (demo, live) = (TestDatabase::new(), TestDatabase::durable());
+    let headers = [("Accept", "text/html"), ("X-Forwarded-Proto", "https")];
+    let status = |client: Client| client.send(&request("GET", "/components", &headers, b"")).status;
+    assert_eq!(status(service(&demo).start().client()), 200);
+    assert_eq!(status(production(&live).start().plain_client()), 404);
 }
 
 #[test]
