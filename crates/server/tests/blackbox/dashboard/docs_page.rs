@@ -67,6 +67,28 @@ fn production_documents_its_own_address_and_has_no_form_to_try_requests() {
     }
 }
 
+#[test]
+fn code_is_beside_the_text_where_there_is_room() {
+    for browser in Browser::each() {
+        let app = TestApp::start();
+        browser.open(&app.url("/docs"));
+        browser.wait_until("return document.querySelectorAll('article .code-head button').length > 20", true);
+        // The right end of the texts, the left end of the code, and the right end of the page.
+        let columns = "const edges = (selector, side) => [...document.querySelectorAll(selector)]
+                .filter((one) => one.getClientRects().length).map((one) => one.getBoundingClientRect()[side]);
+            const code = 'article section:not([data-needs-script]) .code';
+            return [Math.max(...edges('article p:not(.tabs *)', 'right')), Math.min(...edges(code, 'left')),
+                Math.max(...edges(code, 'right')), innerWidth];";
+        for (width, is_beside) in [(1_280, false), (1_440, true), (1_920, true)] {
+            browser.on_a_screen(width);
+            wait_for(&format!("code at its place at {width} px in {browser:?}"), || {
+                let [text, left, right, page]: [f64; 4] = serde_json::from_value(browser.run(columns)).unwrap();
+                page == f64::from(width) && (left > text) == is_beside && right <= page && right - left >= 380.0
+            });
+        }
+    }
+}
+
 /// Sends what stands in the form; gives what the page shows of the answer, which has this status.
 fn send(browser: &Browser, status: &str) -> String {
     browser.press("Send");
