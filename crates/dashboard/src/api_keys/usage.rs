@@ -8,8 +8,8 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
-    AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal,
-    RefusalReason, first_kept_day,
+    AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal, RefusalReason,
+    first_kept_day,
 };
 use intake_edge as edge;
 
