@@ -14,6 +14,7 @@ mod members;
 mod metrics;
 mod organisations;
 mod own_key;
+mod pairs;
 mod patients;
 mod schema;
 mod sessions;

@@ -52,7 +52,7 @@ pub(super) struct FoldedName {
 }
 
 impl FoldedName {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         let words = words(text);
         Self { letters: words.concat(), words }
     }

@@ -12,7 +12,7 @@ use crate::pairs::folded::FoldedPatient;
 /// residents of a nursing home. These are compared if they share a name, too.
 const GROUP_MAX: usize = 100;
 /// Number of patients with a first name from which on it is taken for a name, and not for a typing error.
-const USUAL_NAME_MIN: usize = 3;
+const USUAL_NAME_MIN: u64 = 3;
 
 /// Two patients that may be one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,25 +25,52 @@ pub struct Pair {
     pub reasons: Vec<Resemblance>,
 }
 
-/// The pairs of a register.
-#[derive(Debug)]
+/// The pairs of a register, or those of some of its patients.
+#[derive(Debug, Default)]
 pub struct PairSearch {
     /// High ranks first, then by the ids.
     pub pairs: Vec<Pair>,
+    /// Number of patients among which they were searched.
+    pub patients: usize,
     /// Number of groups that are too large to be compared: more patients with one name and one telephone than a person
     /// can have records, for example.
     pub skipped_groups: usize,
 }
 
+impl PairSearch {
+    /// Adds what another search has found. A pair that both have found is there once.
+    pub fn add(&mut self, other: Self) {
+        self.pairs.extend(other.pairs);
+        self.pairs.sort_by_key(|pair| (pair.rank, pair.ids));
+        self.pairs.dedup_by_key(|pair| pair.ids);
+        self.patients += other.patients;
+        self.skipped_groups += other.skipped_groups;
+    }
+}
+
 /// Finds the pairs among these patients.
 #[must_use]
 pub fn search_pairs(patients: &[FoldedPatient]) -> PairSearch {
+    let names = patients.iter().map(|patient| (patient.first.letters.as_str(), 1));
+    search(patients, &|_| true, usual_names(names))
+}
+
+/// The names that are no typing error, given how many patients have each. A name may be there several times.
+pub(super) fn usual_names<'a>(counted: impl Iterator<Item = (&'a str, u64)>) -> HashSet<&'a str> {
     let mut counts = HashMap::new();
-    for patient in patients {
-        *counts.entry(patient.first.letters.as_str()).or_insert(0_usize) += 1;
+    for (name, count) in counted {
+        *counts.entry(name).or_insert(0) += count;
     }
-    let usual_names = counts.into_iter().filter(|(_, count)| *count >= USUAL_NAME_MIN).map(|(name, _)| name).collect();
-    let mut search = Search { usual_names, found: HashSet::new(), pairs: Vec::new(), skipped_groups: 0 };
+    counts.into_iter().filter(|(_, count)| *count >= USUAL_NAME_MIN).map(|(name, _)| name).collect()
+}
+
+/// Finds the pairs with at least one wanted patient.
+pub(super) fn search(
+    patients: &[FoldedPatient],
+    is_wanted: &dyn Fn(&FoldedPatient) -> bool,
+    usual_names: HashSet<&str>,
+) -> PairSearch {
+    let mut search = Search { is_wanted, usual_names, found: HashSet::new(), pairs: Vec::new(), skipped_groups: 0 };
     let born = |patient: &FoldedPatient| patient.birth_date.map(|date| key(&date));
     let street = |patient: &FoldedPatient| patient.street.as_ref().map(key);
     let email = |patient: &FoldedPatient| patient.email.as_ref().map(key);
@@ -53,7 +80,7 @@ pub fn search_pairs(patients: &[FoldedPatient]) -> PairSearch {
     search.by(patients, &street);
     let Search { mut pairs, skipped_groups, .. } = search;
     pairs.sort_by_key(|pair| (pair.rank, pair.ids));
-    PairSearch { pairs, skipped_groups }
+    PairSearch { pairs, patients: patients.len(), skipped_groups }
 }
 
 /// A digest of what patients have in common. If two differ and have one digest, they are only compared in vain.
@@ -64,6 +91,7 @@ fn key(value: &impl Hash) -> u64 {
 }
 
 struct Search<'a> {
+    is_wanted: &'a dyn Fn(&FoldedPatient) -> bool,
     usual_names: HashSet<&'a str>,
     /// Ids of the pairs, which several groups can have.
     found: HashSet<[PatientId; 2]>,
@@ -71,9 +99,9 @@ struct Search<'a> {
     skipped_groups: usize,
 }
 
-impl<'a> Search<'a> {
+impl Search<'_> {
     /// Compares patients with one key, and in a large group those who share a name, too.
-    fn by(&mut self, patients: &'a [FoldedPatient], shared: &dyn Fn(&FoldedPatient) -> Option<u64>) {
+    fn by(&mut self, patients: &[FoldedPatient], shared: &dyn Fn(&FoldedPatient) -> Option<u64>) {
         for group in groups(patients.iter(), shared) {
             if group.len() <= GROUP_MAX {
                 self.compare_all(&group);
@@ -84,7 +112,7 @@ impl<'a> Search<'a> {
             for part in by_first.into_iter().chain(by_last) {
                 if part.len() <= GROUP_MAX {
                     self.compare_all(&part);
-                } else {
+                } else if part.iter().any(|patient| (self.is_wanted)(patient)) {
                     self.skipped_groups += 1;
                 }
             }
@@ -93,7 +121,8 @@ impl<'a> Search<'a> {
 
     fn compare_all(&mut self, group: &[&FoldedPatient]) {
         for (at, one) in group.iter().enumerate() {
-            for other in group.iter().skip(at + 1) {
+            let is_wanted = (self.is_wanted)(one);
+            for other in group.iter().skip(at + 1).filter(|other| is_wanted || (self.is_wanted)(other)) {
                 if let Some((rank, reasons)) = compare(one, other, &self.usual_names) {
                     let mut ids = [one.id, other.id];
                     ids.sort();

@@ -19,7 +19,7 @@ const PAGE: usize = 1_000;
 const SELECTED_MAX: usize = 100_000;
 /// Number of patients that a page never exceeds, however patients fall into ranges: some 20 MB. As many erasures are in
 /// one.
-const PAGE_MAX: usize = 20_000;
+pub(crate) const PAGE_MAX: usize = 20_000;
 
 /// Finds a row if anything was committed after a moment.
 pub(crate) const LOOK: &str = "SELECT 1 FROM patients_v1 WHERE organisation_id = $1 AND ($2 IS NULL OR key_id = $2)
@@ -29,7 +29,7 @@ pub(crate) const LOOK: &str = "SELECT 1 FROM patients_v1 WHERE organisation_id =
     LIMIT 1";
 
 /// A patient, its fields as texts in the order of [`Field::ALL`].
-static PATIENT: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static PATIENT: LazyLock<String> = LazyLock::new(|| {
     let value = |field: Field| match field {
         Field::DateOfBirth => "to_char(date_of_birth, 'YYYY-MM-DD')",
         field => field.column(),
@@ -39,7 +39,7 @@ static PATIENT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The conditions of a span, for the transactions in this column.
-fn within_span(column: &str) -> String {
+pub(crate) fn within_span(column: &str) -> String {
     format!(
         "organisation_id = $1 AND ($2 IS NULL OR key_id = $2) AND id > $3
             AND ({column} >= $4 OR {column} = ANY ($5)) AND {column} < $6 AND {column} <> ALL ($7)"
@@ -47,7 +47,7 @@ fn within_span(column: &str) -> String {
 }
 
 #[derive(QueryableByName)]
-struct PatientRow {
+pub(crate) struct PatientRow {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
     #[diesel(sql_type = SqlUuid)]
@@ -88,6 +88,8 @@ macro_rules! in_span {
             .bind::<Array<BigInt>, _>(&$span.until.running)
     };
 }
+
+pub(crate) use in_span;
 
 pub(crate) fn select(connection: &mut PgConnection, scope: &FeedScope, span: &Span) -> QueryResult<Selection> {
     let query = format!("SELECT id FROM patients_v1 WHERE {} LIMIT {}", within_span("created_in"), SELECTED_MAX + 1);

@@ -86,7 +86,7 @@ impl PostgresPatientFeed {
 
     /// Reads through the views. They show no row to a role whose right has ended, and the rows that were left out would
     /// count as given out.
-    fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         scope: &FeedScope,
         work: impl Fn(&mut PgConnection) -> QueryResult<T>,

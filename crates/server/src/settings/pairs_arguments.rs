@@ -13,6 +13,9 @@ pub(crate) struct PairsArguments {
     /// The organisation
     #[arg(long, value_name = "ID", value_parser = parse_id::<OrganisationId>)]
     pub(crate) organisation: OrganisationId,
+    /// File with the position of the last run: list only pairs with patients that came since
+    #[arg(long, value_name = "FILE", conflicts_with = "two_persons")]
+    pub(crate) state: Option<PathBuf>,
     /// File of pairs that are two persons, which are left out
     #[arg(long, value_name = "FILE")]
     pub(crate) decided: Option<PathBuf>,

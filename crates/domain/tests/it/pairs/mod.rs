@@ -1,6 +1,7 @@
 //! Pairs of patients that may be one person, judged on a synthetic register in which the answer is known.
 
 mod examples;
+mod newcomers;
 mod noise;
 mod people;
 mod random;

@@ -4,10 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
+use diesel::connection::SimpleConnection;
 use intake_domain::OrganisationId;
 use intake_infra::DatabaseUrl;
 use serde_json::{Value, json};
 
+use crate::commands::erasure;
 use crate::commands::export::{id_of, refused};
 use crate::commands::readers::ReaderRole;
 use crate::fixtures::{TestApp, program};
@@ -88,4 +90,90 @@ fn pairs_are_refused_to_others_and_a_damaged_file_is_named() {
     fs::write(&decided, "one two\n").unwrap();
     let damaged = refused(pairs(&reader.url, app.clinic.organisation, &["--decided", decided.to_str().unwrap()]));
     assert!(damaged.contains("line 1 is not two ids"), "{damaged}");
+}
+
+/// Stores patients with these numbers, of whom no two are alike.
+fn store_strangers(app: &TestApp, from: u32, to: u32) {
+    let insert = format!(
+        "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, address_line1,
+            created_at, updated_at)
+         SELECT '{}', gen_random_uuid(), 'F' || md5(n::text), 'L' || md5((-n)::text), '+6149' || n, date '1925-01-01' + n,
+            n || ' High Street', now(), now()
+         FROM generate_series({from}, {to}) AS n",
+        app.clinic.organisation
+    );
+    app.database.connect().batch_execute(&insert).unwrap();
+}
+
+fn born(first: &str, last: &str, date: &str, more: &[(&str, &str)]) -> Value {
+    let letters: u32 = first.bytes().map(u32::from).sum();
+    let phone = format!("+49{letters}{}", date.replace('-', ""));
+    let mut patient = json!({ "firstName": first, "lastName": last, "dateOfBirth": date, "phoneNumber": phone });
+    for (member, value) in more {
+        patient[*member] = (*value).into();
+    }
+    patient
+}
+
+#[test]
+fn the_next_run_reads_only_who_came_since_and_who_may_be_one_of_them() {
+    let app = TestApp::start();
+    let organisation = app.clinic.organisation;
+    let reader = ReaderRole::make(&app.database, "pairs", Some(organisation));
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let next = || printed(pairs(&reader.url, organisation, &["--state", state.to_str().unwrap()]));
+    store_strangers(&app, 1, 20_000);
+    let first = [
+        born("Zoë", "O’Brien", "1985-03-21", &[]),
+        born("Karl", "Meyer", "1985-03-21", &[("phoneNumber", "+61491570007")]),
+        born("Per", "Lund", "1985-04-07", &[("addressLine1", "Unit 3"), ("addressLine2", "12 Lower Road")]),
+        born("Ann", "Lee", "1985-09-30", &[("email", "ann@clinic.EXAMPLE")]),
+        born("Wilbrun", "Osk", "1990-01-02", &[]),
+    ];
+    let first = first.map(|patient| id_of(&app, &patient));
+    // Two names, and no typing error: several patients have each.
+    for number in 1..=3 {
+        for (name, year) in [("Tarkin", 1950), ("Tarkan", 1970)] {
+            id_of(&app, &born(name, &format!("Vos{}", "aeo".repeat(number)), &format!("{year}-01-0{number}"), &[]));
+        }
+    }
+    assert_eq!(next(), "No two patients look like one person.\n");
+
+    store_strangers(&app, 20_001, 20_040);
+    let came = [
+        born("ZOE", "OBrien", "1985-03-21", &[("email", "z@clinic.example")]),
+        born("Karl", "Meier", "1985-03-12", &[("phoneNumber", "+610491570007")]),
+        born("Per", "Lund", "1985-07-04", &[("addressLine1", "U3/12 lower rd.")]),
+        born("Ann", "Lee", "1965-09-30", &[("email", "Ann@Clinic.example")]),
+        born("Wilburn", "Osk", "1990-01-02", &[]),
+        born("Tarkan", "Vosaeo", "1950-01-01", &[]),
+    ];
+    let came = came.map(|patient| id_of(&app, &patient));
+    let found = next();
+    assert_eq!(found.lines().count(), 5, "{found}");
+    for (one, other) in first.iter().zip(&came) {
+        let is_pair = |line: &&str| line.starts_with("high") && line.contains(one) && line.contains(other);
+        assert!(found.lines().any(|line| is_pair(&line)), "{found}");
+    }
+    assert_eq!(found, printed(pairs(&reader.url, organisation, &[])), "a search of everybody finds no other");
+    let read = "SELECT split_part(subject, ' ', 1) AS text FROM audit_entries WHERE action = 'patients_exported'";
+    let read = app.database.texts(&format!("{read} ORDER BY recorded_in"));
+    // Strangers, those who came, those who are like them, and three others with the birth date of one of them.
+    let exact = (40 + came.len() + first.len() + 3).to_string();
+    assert_eq!(read[..2], [(20_000 + first.len() + 6).to_string(), exact]);
+
+    let nobody = "No patient that came since looks like another.\n";
+    assert_eq!(next(), nobody);
+    for id in [&first[0], &came[0]] {
+        assert!(erasure::run(&app, "erase", id, &[]).status.success());
+    }
+    id_of(&app, &born("Zoe", "O'Brien", "1985-03-21", &[]));
+    assert_eq!(next(), nobody, "nobody is compared with who was erased");
+    fs::write(&state, "01a1fced-5fed-735b-985b-55afb2dd9693\n").unwrap();
+    let other = refused(pairs(&reader.url, organisation, &["--state", state.to_str().unwrap()]));
+    let advice = format!("remove {} and run the command again", state.display());
+    assert!(other.contains("does not know the token") && other.contains(&advice), "{other}");
+    fs::remove_file(&state).unwrap();
+    assert_eq!(next().lines().count(), 4);
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Ten times the exposure that `systemd-analyze security` may find.
 const MOST_EXPOSED: &str = "20";
 
-const UNITS: [&str; 7] = [
+const UNITS: [&str; 9] = [
     "./intake.service",
     "./intake-https.socket",
     "./intake-audit-copy.service",
@@ -21,6 +21,8 @@ const UNITS: [&str; 7] = [
     "./intake-deliver@.service",
     "./intake-backup.service",
     "./intake-backup.timer",
+    "./intake-pairs@.service",
+    "./intake-pairs@.timer",
 ];
 
 const SYSTEMD: Prerequisite = Prerequisite {

@@ -1,0 +1,3 @@
+//! Patients that may be one person, found in PostgreSQL.
+
+mod register;
