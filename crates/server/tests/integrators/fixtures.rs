@@ -1,12 +1,14 @@
 //! A running service with a key, and how programs that are not ours are started beside it.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use diesel::connection::SimpleConnection;
 use intake_domain::{ApiKey, Environment};
-use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase, create_request, request};
+use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase, create_request, request, wait_for};
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::tools;
@@ -60,6 +62,15 @@ impl Integration {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Delivers to this target, as the owner and from the beginning.
+    pub(crate) fn deliver(&self, to: &str, more: &[&str]) -> Delivery {
+        let (folder, organisation) = (TempDir::new().unwrap(), self.clinic.organisation.to_string());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_intake"));
+        command.args(["deliver", "--organisation", &organisation, "--to", to, "--state"]).arg(folder.path()).args(more);
+        command.env("DATABASE_URL", self.database.owner.expose()).env("INTAKE_DURABILITY", "none");
+        Delivery { folder, _running: Running(command.spawn().unwrap()) }
+    }
+
     /// Erases a patient, as the owner.
     pub(crate) fn erase(&self, id: &str) {
         let organisation = self.clinic.organisation.to_string();
@@ -83,6 +94,43 @@ impl Integration {
         let served = self.service.client().send(&request("GET", "/api/v1/openapi.json", &[], b""));
         assert_eq!(served.status, 200);
         fs::write(folder.join("openapi.json"), served.body).unwrap();
+    }
+}
+
+/// A program, killed when dropped.
+pub(crate) struct Running(Child);
+
+impl Running {
+    /// Starts a program, and waits for the address that it prints.
+    pub(crate) fn start(command: &mut Command) -> (Self, String) {
+        let mut running = Self(command.stdout(Stdio::piped()).spawn().unwrap());
+        let mut address = String::new();
+        BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+        (running, address.trim_end().to_owned())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A delivery that runs.
+pub(crate) struct Delivery {
+    _running: Running,
+    folder: TempDir,
+}
+
+impl Delivery {
+    /// Waits until the target has taken this many patients and erasures.
+    pub(crate) fn wait_for(&self, delivered: usize, erased: usize) {
+        let file = self.folder.path().join("status.json");
+        wait_for("the delivery", || {
+            let status: Value = fs::read(&file).map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap());
+            status["delivered"] == delivered && status["erased"] == erased
+        });
     }
 }
 
