@@ -11,6 +11,7 @@ mod generated_clients;
 mod guide;
 mod linters;
 mod openapi_generator;
+mod receivers;
 mod retries;
 mod secret_scanners;
 mod tools;

@@ -31,7 +31,13 @@ const OLDEST_NODE: u32 = 20;
 /// A folder with the packages of npm.
 pub(crate) fn node() -> Option<&'static Path> {
     static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_node())))
+    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_npm("node", ""))))
+}
+
+/// A folder with programs that take what is delivered.
+pub(crate) fn receivers() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    or_skip(FOLDER.get_or_init(|| find_node().and_then(|()| install_npm("receivers", "receivers/"))))
 }
 
 /// A virtual environment with the packages of Python.
@@ -114,8 +120,9 @@ pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integrators/tools").join(name)
 }
 
-fn install_node() -> Result<PathBuf, String> {
-    install("node", &["package.json", "package-lock.json"], |folder| {
+fn install_npm(name: &str, lists: &str) -> Result<PathBuf, String> {
+    let lists = ["package.json", "package-lock.json"].map(|list| format!("{lists}{list}"));
+    install(name, &lists.each_ref().map(String::as_str), |folder| {
         let mut install = Command::new("npm");
         install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]).current_dir(folder);
         vec![install]
@@ -143,7 +150,7 @@ fn install(name: &str, lists: &[&str], commands: impl FnOnce(&Path) -> Vec<Comma
     }
     fs::create_dir_all(&folder).unwrap();
     for list in lists {
-        fs::copy(file(list), folder.join(list)).unwrap();
+        fs::copy(file(list), folder.join(Path::new(list).file_name().unwrap())).unwrap();
     }
     for mut command in commands(&folder) {
         let output = command.output().unwrap();
