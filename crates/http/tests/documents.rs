@@ -7,10 +7,27 @@ use std::path::Path;
 
 use intake_domain::{Definition, Field};
 use intake_http::openapi;
+use serde_json::Value;
 
 #[test]
 fn the_openapi_document_is_the_reviewed_one() {
     assert_current("docs/openapi.json", |_| openapi("https://localhost:8443"));
+}
+
+#[test]
+fn every_success_names_the_end_of_the_key() {
+    let document: Value = serde_json::from_str(&openapi("https://localhost:8443")).unwrap();
+    let operations =
+        document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap().values());
+    for operation in operations {
+        let answers = operation["responses"].as_object().unwrap().iter();
+        let successes: Vec<_> = answers.filter(|(status, _)| status.starts_with('2')).collect();
+        assert!(!successes.is_empty(), "{operation}");
+        for (status, answer) in successes {
+            let name = &operation["operationId"];
+            assert!(answer["headers"]["Intake-Key-Expires"].is_object(), "{name}, {status}: {answer}");
+        }
+    }
 }
 
 #[test]

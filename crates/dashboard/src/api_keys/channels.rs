@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{AnswerCount, KeyActivity, KeyQuality, KeyRecord, REPLAYED, first_kept_day, list_keys};
+use intake_domain::{AnswerCount, KeyActivity, KeyRecord, REPLAYED, first_kept_day, list_keys, patients_of};
 use intake_edge as edge;
 use time::{Date, Duration};
 
@@ -91,7 +91,7 @@ fn by_day(answers: &[AnswerCount]) -> ByDay {
     for answer in answers {
         of_days.entry(answer.day).or_default().push(answer.clone());
     }
-    let patients = of_days.into_iter().map(|(day, answers)| (day, KeyQuality::new(&answers, CREATED).patients));
+    let patients = of_days.into_iter().map(|(day, answers)| (day, patients_of(&answers, CREATED)));
     patients.filter(|(_, patients)| *patients > 0).collect()
 }
 

@@ -83,6 +83,6 @@ impl Status {
 fn undiallable(quality: &KeyQuality) -> Option<String> {
     let counts = quality.doubts.iter().filter(|(doubt, _)| UNDIALLABLE.contains(doubt));
     let count: u64 = counts.filter_map(|(_, count)| *count).sum();
-    let note = || format!("{} of {} numbers can't be dialled", grouped(count), grouped(quality.patients));
-    (count > 0).then(note)
+    let patients = quality.patients.filter(|_| count > 0)?;
+    Some(format!("{} of {} numbers can't be dialled", grouped(count), grouped(patients)))
 }

@@ -13,9 +13,10 @@ pub const COUNTED_MIN: u64 = 5;
 /// Number of patients that a key created, and of those with each doubt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyQuality {
-    /// All patients that it created.
-    pub patients: u64,
-    /// The doubts about any of them, the most frequent first. None: about fewer than [`COUNTED_MIN`].
+    /// All patients that it created. None: some, but fewer than [`COUNTED_MIN`].
+    pub patients: Option<u64>,
+    /// The doubts about any of them, the most frequent first, and none where the patients are not counted. None: about
+    /// fewer than [`COUNTED_MIN`].
     pub doubts: Vec<(Doubt, Option<u64>)>,
 }
 
@@ -23,20 +24,29 @@ impl KeyQuality {
     /// Reads the counts of a key's answers, of which those with the code `created` are about patients.
     #[must_use]
     pub fn new(answers: &[AnswerCount], created: AnswerCode) -> Self {
-        let (mut patients, mut replayed) = (0, 0);
+        let patients = patients_of(answers, created);
+        if (1..COUNTED_MIN).contains(&patients) {
+            return Self { patients: None, doubts: Vec::new() };
+        }
         let mut doubts: BTreeMap<Doubt, u64> = BTreeMap::new();
         for AnswerCount { field, count, .. } in answers.iter().filter(|answer| answer.code == created) {
-            match field.as_deref() {
-                None => patients += count,
-                Some(REPLAYED) => replayed += count,
-                Some(name) => {
-                    Doubt::named(name).into_iter().for_each(|doubt| *doubts.entry(doubt).or_default() += count);
-                }
-            }
+            let doubt = field.as_deref().and_then(Doubt::named);
+            doubt.into_iter().for_each(|doubt| *doubts.entry(doubt).or_default() += count);
         }
         let mut doubts: Vec<_> = doubts.into_iter().collect();
         doubts.sort_by_key(|(_, count)| Reverse(*count));
         let counted = |(doubt, count)| (doubt, Some(count).filter(|count| *count >= COUNTED_MIN));
-        Self { patients: patients.saturating_sub(replayed), doubts: doubts.into_iter().map(counted).collect() }
+        Self { patients: Some(patients), doubts: doubts.into_iter().map(counted).collect() }
     }
+}
+
+/// Number of patients that a key created, from the counts of its answers: those with the code `created`, without those
+/// that repeated an earlier one.
+#[must_use]
+pub fn patients_of(answers: &[AnswerCount], created: AnswerCode) -> u64 {
+    let counted = |name: Option<&str>| -> u64 {
+        let of_name = answers.iter().filter(|answer| answer.code == created && answer.field.as_deref() == name);
+        of_name.map(|answer| answer.count).sum()
+    };
+    counted(None).saturating_sub(counted(Some(REPLAYED)))
 }

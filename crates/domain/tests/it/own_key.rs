@@ -2,8 +2,8 @@
 
 use intake_domain::{
     AllowedNetworks, AnswerCode, AnswerCount, AskKeyError, Caller, CreatedInPart, DayPart, Doubt, Environment,
-    KeyCheck, KeyFormat, KeyHolder, KeyId, KeyRefusal, MockKeyActivity, MockOwnKeyStore, MockPatientRegister, OwnKey,
-    REPLAYED, StoreError, assess_quality, count_created, describe_key, list_refusals,
+    KeyCheck, KeyFormat, KeyHolder, KeyId, KeyQuality, KeyRefusal, MockKeyActivity, MockOwnKeyStore,
+    MockPatientRegister, OwnKey, REPLAYED, StoreError, assess_quality, count_created, describe_key, list_refusals,
 };
 use time::macros::{date, datetime};
 
@@ -118,6 +118,23 @@ fn quality_counts_patients_once_and_no_small_numbers() {
     activity.expect_answers().times(1).withf(is_own).return_once(|_, _, _| Ok(answers));
     let register = register(KeyCheck::Active(holder()));
     let quality = run(assess_quality(&register, &own_key(), &activity, &caller(), AnswerCode(201), now)).unwrap();
-    assert_eq!(quality.patients, 12);
+    assert_eq!(quality.patients, Some(12));
     assert_eq!(quality.doubts, [(Doubt::Postcode, Some(5)), (Doubt::State, None)]);
+}
+
+#[test]
+fn one_to_four_patients_have_neither_a_count_nor_doubts() {
+    let quality = |created, replayed, doubts| {
+        let answer = |field: Option<&str>, count| {
+            let field = field.map(str::to_owned);
+            AnswerCount { day: NOW.date(), code: AnswerCode(201), field, count }
+        };
+        let answers = [answer(None, created), answer(Some(REPLAYED), replayed), answer(Some("state"), doubts)];
+        KeyQuality::new(&answers, AnswerCode(201))
+    };
+    for (created, replayed) in [(1, 0), (4, 0), (12, 8)] {
+        assert_eq!(quality(created, replayed, 1), KeyQuality { patients: None, doubts: Vec::new() });
+    }
+    assert_eq!(quality(5, 0, 5), KeyQuality { patients: Some(5), doubts: vec![(Doubt::State, Some(5))] });
+    assert_eq!(quality(3, 3, 0).patients, Some(0));
 }

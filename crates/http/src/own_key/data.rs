@@ -78,7 +78,7 @@ impl DayData {
 #[derive(Serialize)]
 pub(super) struct QualityData {
     days: i64,
-    patients: u64,
+    patients: Option<u64>,
     doubts: Vec<DoubtData>,
 }
 

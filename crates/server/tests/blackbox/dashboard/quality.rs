@@ -9,6 +9,25 @@ use crate::fixtures::TestApp;
 use crate::patient_with;
 
 #[test]
+fn one_to_four_patients_are_neither_counted_nor_described() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let created = |count: usize| {
+        assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "+610491570006")).status, 201);
+        let counted = format!("key_answers WHERE field = 'zero-after-country-code' AND count = {count}");
+        wait_for("the count", || app.database.count(&counted) == 1);
+        own_key::get(&app.service, &key, "/api/v1/key/quality").json()["data"].take()
+    };
+    for count in 1..5 {
+        assert_eq!(created(count), json!({ "days": 30, "patients": null, "doubts": [] }));
+    }
+    let page = ada.get(&format!("/settings/api-keys/{id}")).text();
+    assert!(!page.contains("Quality of the patients") && !page.contains("fewer than 5"), "{page}");
+    assert_eq!(created(5)["patients"], 5);
+}
+
+#[test]
 fn the_page_of_a_key_counts_what_may_be_wrong_with_its_patients() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
