@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::fixtures::Integration;
+use crate::fixtures::{Integration, work_folder};
 use crate::tools::{self, run};
 
 /// Address of the service in the guide.
@@ -136,6 +136,10 @@ fn the_requests_for_people_without_a_program_are_accepted() {
     let authority = app.service.data_dir().join("tls/ca.pem");
     let printed = run(Command::new("bash").args(["-euc", &curl]).env("CURL_CA_BUNDLE", authority));
     assert_eq!(printed, r#"{"data":null,"meta":{}}"#);
+    let Some(node) = tools::node() else { return };
+    let folder = work_folder(node, &["import_curl.mjs"]);
+    let imported = run(app.command("node").arg("import_curl.mjs").arg(curl).current_dir(&folder));
+    assert_eq!(imported.lines().collect::<Vec<_>>(), [&printed; 2]);
 }
 
 #[test]

@@ -9,6 +9,16 @@ use serde_json::Value;
 use crate::fixtures::{Integration, npm_program, work_folder};
 use crate::tools::{self, run};
 
+/// The operations of the document by their summaries, in the order of a collection.
+const REQUESTS: [&str; 6] = [
+    "Create a patient",
+    "Check a patient without creating it",
+    "Show the calling key",
+    "Compare what the calling key created on a day",
+    "Show what may be wrong with the patients that the calling key created",
+    "List the last refused requests of the calling key",
+];
+
 fn public_service() -> Integration {
     Integration::start_with(|builder| builder.setting("INTAKE_PUBLIC_URL", "https://intake.test"))
 }
@@ -63,19 +73,23 @@ fn a_collection_for_postman_creates_a_patient() {
     let app = public_service();
     let folder = work_folder(node, &[]);
     app.save_document(folder.path());
-    let mut converter = Command::new(npm_program(node, "openapi2postmanv2"));
-    let options =
-        ["--spec", "openapi.json", "--output", "collection.json", "--options", "parametersResolution=Example"];
-    run(converter.args(options).current_dir(&folder));
-    let collection: Value = serde_json::from_slice(&fs::read(folder.path().join("collection.json")).unwrap()).unwrap();
-    assert_eq!(collection["auth"]["type"], "bearer");
-    let mut requests = Vec::new();
-    requests_in(&collection, &mut requests);
-    let names: Vec<_> = requests.iter().map(|request| request["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["Create a patient", "Check a patient without creating it"]);
-    let body = requests[0]["body"]["raw"].as_str().unwrap();
-    let created = app.create(body);
-    assert_eq!(created.status, 201, "{body}: {}", created.text());
+    // By default, values are made up for each pattern, and `<date>` is left to fill in: /docs/postman.json needs none.
+    for (options, status) in [(&[][..], 422), (&["--options", "parametersResolution=Example"], 201)] {
+        let mut converter = Command::new(npm_program(node, "openapi2postmanv2"));
+        let files = ["--spec", "openapi.json", "--output", "collection.json"];
+        run(converter.args(files).args(options).current_dir(&folder));
+        let collection = fs::read(folder.path().join("collection.json")).unwrap();
+        let collection: Value = serde_json::from_slice(&collection).unwrap();
+        assert_eq!(collection["auth"]["type"], "bearer");
+        let mut requests = Vec::new();
+        requests_in(&collection, &mut requests);
+        let names: Vec<_> = requests.iter().map(|request| request["name"].as_str().unwrap()).collect();
+        assert_eq!(names, REQUESTS);
+        let body = requests[0]["body"]["raw"].as_str().unwrap();
+        let answer = app.create(body);
+        assert_eq!(answer.status, status, "{body}: {}", answer.text());
+        assert_eq!(answer.text().contains("dateOfBirth\"],\"message"), status == 422, "{}", answer.text());
+    }
 }
 
 /// The requests of a folder of a collection, and of those within.

@@ -6,6 +6,10 @@ const client = createClient<paths>({
   baseUrl: process.env.INTAKE_URL,
   headers: { Authorization: `Bearer ${process.env.INTAKE_KEY}` },
 });
+const described = await client.GET("/key");
+if (described.error) throw new Error(described.error.detail);
+if (!process.env.INTAKE_KEY?.endsWith(described.data.data.hint)) throw new Error("This is the hint of another key");
+
 const patient: components["schemas"]["PatientToCreate"] = {
   firstName: "Ada",
   lastName: "Lovelace",

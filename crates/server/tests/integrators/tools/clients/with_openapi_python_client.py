@@ -4,10 +4,23 @@ import datetime
 import os
 
 from generated import AuthenticatedClient
+from generated.api.key import get_key
 from generated.api.patients import create_patient, validate_patient
-from generated.models import CreatedPatient, PatientToCreate, PatientToCreateCountry, Preference, Problem, ValidPatient
+from generated.models import (
+    CreatedPatient,
+    DescribedKey,
+    PatientToCreate,
+    PatientToCreateCountry,
+    Preference,
+    Problem,
+    ValidPatient,
+)
 
 client = AuthenticatedClient(base_url=os.environ["INTAKE_URL"], token=os.environ["INTAKE_KEY"])
+described = get_key.sync(client=client)
+assert isinstance(described, DescribedKey), described
+assert client.token.endswith(described.data.hint), described
+
 patient = PatientToCreate(
     first_name="Ada",
     last_name="Lovelace",
