@@ -102,6 +102,12 @@ fn every_patient_that_is_removed_behind_the_service_is_found_in_few_requests() {
 }
 
 #[test]
+#[ignore = "just test-all"]
+fn a_thousand_patients_of_a_hundred_thousand_are_found_too() {
+    find_gaps(100_000, 1_000, 15);
+}
+
+#[test]
 fn a_day_counts_what_a_key_created_and_what_was_erased_of_it() {
     let app = TestApp::start();
     let (_, key) = app.clinic.key();

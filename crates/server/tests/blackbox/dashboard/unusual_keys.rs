@@ -166,7 +166,6 @@ fn busy_keys_that_fell_silent_are_one_mail_and_all_others_none() {
 }
 
 #[test]
-#[test]
 fn a_key_whose_replacement_is_refused_is_news_as_if_it_had_none() {
     let Some(server) = MailServer::start() else { return };
     let mut setup = Setup::new();
@@ -187,6 +186,7 @@ fn a_key_whose_replacement_is_refused_is_news_as_if_it_had_none() {
     }
 }
 
+#[test]
 fn a_silence_is_one_mail_however_many_services_look_and_the_next_silence_another() {
     let Some(server) = MailServer::start() else { return };
     let mut setup = Setup::new();
