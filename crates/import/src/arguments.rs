@@ -7,6 +7,8 @@ use clap::Parser;
 use intake_domain::conversions::DateForm;
 use intake_domain::{Field, UnknownField};
 
+use crate::names::Comma;
+
 /// Number of requests that may be under way at a time: the report is read with this in mind.
 pub(crate) const IN_FLIGHT_MAX: u16 = 256;
 
@@ -28,8 +30,9 @@ pub(crate) struct Arguments {
     /// Send nothing, and print the options that bring in the most rows without guessing
     #[arg(long, conflicts_with = "check")]
     pub(crate) propose: bool,
-    /// Field of a column whose header is not the field's name; "HEADER=" leaves the column out, and
-    /// "HEADER=firstName+lastName" splits it: two words, or "Last, First"
+    /// Field of a column whose header is not the field's name; "HEADER=" leaves the column out,
+    /// "HEADER=firstName+lastName" splits it (two words, or "Last, First"), and "HEADER=else phoneNumber" is read
+    /// where the column of phoneNumber is blank
     #[arg(long, value_name = "HEADER=field")]
     pub(crate) map: Vec<Mapping>,
     /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"; several
@@ -48,6 +51,9 @@ pub(crate) struct Arguments {
     /// Leave out a title before a first name, such as Mr or Dr; the report names each row
     #[arg(long)]
     pub(crate) drop_titles: bool,
+    /// Leave out a name in brackets after a first name, such as (Bob); the report names each row
+    #[arg(long)]
+    pub(crate) drop_nicknames: bool,
     /// Read names without a comma as first and last name, where others of their column are "Last, First"
     #[arg(long)]
     pub(crate) first_name_first: bool,
@@ -91,6 +97,9 @@ pub(crate) struct Arguments {
     /// Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
+    /// Found once for a proposal, which reads the file several times.
+    #[arg(skip)]
+    pub(crate) comma: Option<Comma>,
 }
 
 /// Which field a column holds.
@@ -106,6 +115,8 @@ pub(crate) enum Held {
     /// Nothing that is imported.
     Nothing,
     Field(Field),
+    /// A phone number for patients whose own column of numbers is blank.
+    OtherPhone,
     /// The first and the last name.
     Names,
 }
@@ -113,7 +124,7 @@ pub(crate) enum Held {
 impl Held {
     pub(crate) fn holds(self, field: Field) -> bool {
         match self {
-            Self::Nothing => false,
+            Self::Nothing | Self::OtherPhone => false,
             Self::Field(held) => held == field,
             Self::Names => [Field::FirstName, Field::LastName].contains(&field),
         }
@@ -129,6 +140,9 @@ pub(crate) struct Setting {
 
 /// Name of a column of both names, for `--map`.
 pub(crate) const NAMES: &str = "firstName+lastName";
+/// Name of another column of phone numbers, for `--map`. No other field has one: a placeholder such as "N/A" is no
+/// number, so no row was created with it before the option `--empty` was given.
+pub(crate) const OTHER_PHONE: &str = "else phoneNumber";
 
 impl FromStr for Mapping {
     type Err = String;
@@ -139,6 +153,7 @@ impl FromStr for Mapping {
         let held = match field.trim() {
             "" => Held::Nothing,
             NAMES => Held::Names,
+            OTHER_PHONE => Held::OtherPhone,
             name => Held::Field(name.parse::<Field>().map_err(|error| error.to_string())?),
         };
         Ok(Self { header: header_in_one_line(header), held })

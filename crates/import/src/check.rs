@@ -47,16 +47,14 @@ impl<'a> Checker<'a> {
 
     /// The row's texts as they are to be sent, or everything that is wrong with it.
     pub(crate) fn check(&mut self, row: Row) -> (RowTag, Result<Texts, Vec<String>>) {
-        let Row { number: row, end, texts, are_names_split } = row;
+        let Row { number: row, end, content } = row;
         let mut tag = RowTag { row, end, ..RowTag::default() };
-        let texts = texts.map_err(|fault| vec![fault]).and_then(|mut texts| {
+        let texts = content.map_err(|fault| vec![fault]).and_then(|(mut texts, changes)| {
             // Made from the file's own texts, so that other options create no row again.
             let once = self.keys.next(&texts);
             tag.is_repeated = once.is_repeated;
             tag.key = once.text;
-            if are_names_split && texts[Field::FirstName].is_some() {
-                tag.changes.extend([Field::FirstName, Field::LastName].map(|field| Change { field, how: How::Split }));
-            }
+            tag.changes = changes;
             tag.changes.extend(convert(self.arguments, &mut texts));
             let now = now();
             let patient = self.validated(&mut texts, now, &mut tag.changes)?;
@@ -138,6 +136,6 @@ fn present(texts: &Texts) -> impl Iterator<Item = (Field, &str)> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a program reads the clock; the register's own decides")]
-fn now() -> OffsetDateTime {
+pub(crate) fn now() -> OffsetDateTime {
     OffsetDateTime::now_utc()
 }

@@ -1,9 +1,11 @@
 //! Which field of a patient each column of a CSV file holds.
 
 use anyhow::{Context, anyhow, bail};
+use intake_domain::conversions::{Conversion, trimmed};
 use intake_domain::{ByField, Field, UnknownField};
 
 use crate::arguments::{Arguments, Held, Mapping, header_in_one_line};
+use crate::convert::{Change, How};
 use crate::headers::{OF_THE_REGISTER, options, suggested};
 use crate::names::{Splitting, split};
 use crate::strict_csv::{Broken, Cells, Fault};
@@ -19,10 +21,16 @@ pub(crate) const OTHER_DELIMITERS: [(char, &str, &str); 4] =
 /// Texts of a row for each field; none where it has nothing.
 pub(crate) type Texts = ByField<Option<String>>;
 
+/// Texts of a row, and those that are not the content of a cell in a column of their own.
+pub(crate) type Content = (Texts, Vec<Change>);
+
 /// The columns of a file.
 #[derive(Debug)]
 pub(crate) struct Columns {
+    header: Vec<String>,
     held: Vec<Held>,
+    /// Words that stand for no value.
+    empty: Vec<String>,
     /// True if `intake export` has written the file, which marks texts that a spreadsheet would take for formulas.
     pub(crate) are_exported: bool,
     pub(crate) splitting: Splitting,
@@ -67,7 +75,8 @@ impl Columns {
             bail!("the header does not fit:{}", lines.map(|line| format!("\n  {line}")).collect::<String>());
         }
         let are_exported = OF_THE_REGISTER.iter().all(|name| header.contains(name)) && mappings.is_empty();
-        Ok(Self { held, are_exported, splitting: Splitting::of(arguments) })
+        let header = header.iter().map(|name| (*name).to_owned()).collect();
+        Ok(Self { header, held, empty: arguments.empty.clone(), are_exported, splitting: Splitting::of(arguments) })
     }
 
     /// Returns how many columns there are.
@@ -80,9 +89,15 @@ impl Columns {
         self.held.iter().position(|held| *held == Held::Names)
     }
 
-    /// The texts of a row, from its cells in the order of the columns, or why one of them cannot be read.
-    pub(crate) fn texts<'a>(&self, cells: impl Iterator<Item = Result<&'a str, &'a str>>) -> Result<Texts, String> {
-        let mut texts = Texts::default();
+    /// Returns whether the row is the header again, as where pages of a list were joined.
+    pub(crate) fn is_header<'a>(&self, cells: impl Iterator<Item = &'a [u8]>) -> bool {
+        let cells = cells.map(|cell| header_in_one_line(&String::from_utf8_lossy(cell)));
+        cells.eq(self.header.iter().map(String::as_str))
+    }
+
+    /// The content of a row, from its cells in the order of the columns, or why one of them cannot be read.
+    pub(crate) fn content<'a>(&self, cells: impl Iterator<Item = Result<&'a str, &'a str>>) -> Result<Content, String> {
+        let (mut texts, mut changes, mut others) = (Texts::default(), Vec::new(), Vec::new());
         for (held, cell) in self.held.iter().zip(cells) {
             match (held, cell) {
                 (Held::Nothing, _) | (_, Ok("")) => {}
@@ -94,12 +109,23 @@ impl Columns {
                     let [first, last] = split(cell, self.splitting)?;
                     texts[Field::FirstName] = Some(first);
                     texts[Field::LastName] = Some(last);
+                    changes.extend([Field::FirstName, Field::LastName].map(|field| Change { field, how: How::Split }));
                 }
+                (Held::OtherPhone, Ok(cell)) => others.push(cell),
                 (Held::Field(field), Err(why)) => return Err(format!("{} {why}", field.name())),
+                (Held::OtherPhone, Err(why)) => return Err(format!("the other phone number {why}")),
                 (Held::Names, Err(why)) => return Err(format!("the column of both names {why}")),
             }
         }
-        Ok(texts)
+        let is_blank = |text: &String| trimmed(text) == Conversion::Converted(String::new());
+        for other in others {
+            let number = &mut texts[Field::PhoneNumber];
+            if number.as_ref().is_none_or(|number| is_blank(number) || self.empty.contains(number)) {
+                *number = Some(other.to_owned());
+                changes.push(Change { field: Field::PhoneNumber, how: How::Elsewhere });
+            }
+        }
+        Ok((texts, changes))
     }
 }
 

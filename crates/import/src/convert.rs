@@ -8,7 +8,7 @@ use intake_domain::{Field, FieldFault};
 
 use crate::arguments::{Arguments, Setting};
 use crate::columns::Texts;
-use crate::names::without_title;
+use crate::names::{without_nickname, without_title};
 
 /// A value that was changed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +21,13 @@ pub(crate) struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
     Split,
+    /// Taken from another column.
+    Elsewhere,
     Trimmed,
     Joined,
     Unquoted,
     TitleDropped,
+    NicknameDropped,
     /// Left out, because there was nothing to see.
     Blanked,
     /// Left out, because of the word that it was.
@@ -38,11 +41,12 @@ pub(crate) enum How {
 }
 
 /// The conversions in their order. Each takes what the one before it made.
-const CONVERSIONS: [How; 8] = [
+const CONVERSIONS: [How; 9] = [
     How::Trimmed,
     How::Joined,
     How::Unquoted,
     How::TitleDropped,
+    How::NicknameDropped,
     How::Emptied,
     How::DateRewritten,
     How::PhoneRewritten,
@@ -82,6 +86,9 @@ fn converted(arguments: &Arguments, field: Field, how: How, text: &str) -> Conve
         (How::TitleDropped, Field::FirstName) if arguments.drop_titles => {
             without_title(text).map_or(Conversion::Unchanged, |name| Conversion::Converted(name.to_owned()))
         }
+        (How::NicknameDropped, Field::FirstName) if arguments.drop_nicknames => {
+            without_nickname(text).map_or(Conversion::Unchanged, |name| Conversion::Converted(name.to_owned()))
+        }
         (How::Emptied, _) if arguments.empty.iter().any(|word| word == text) => Conversion::Converted(String::new()),
         (How::DateRewritten, Field::DateOfBirth) if !arguments.date_format.is_empty() => {
             date(text, &arguments.date_format)
@@ -109,11 +116,13 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.how {
             How::Split => "split from a column of both names",
+            How::Elsewhere => "taken from another column, because its own is blank",
             How::Trimmed => "spaces at its ends removed",
             How::Joined => "line breaks replaced by commas",
             How::Unquoted if self.field == Field::Email => "typographic apostrophe replaced",
             How::Unquoted => "quotes round it removed",
             How::TitleDropped => "title before it left out",
+            How::NicknameDropped => "name in brackets after it left out",
             How::Blanked => "left empty, because it was blank",
             How::Emptied => "left empty, because its text stands for no value",
             How::DateRewritten => "rewritten as YYYY-MM-DD",

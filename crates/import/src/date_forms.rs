@@ -58,6 +58,9 @@ impl DateForms {
             short_forms.extend(family(&short.each_ref().map(String::as_str)).forms);
         }
         families.retain(|family| !family.forms.iter().any(|(form, _)| given.iter().any(|given| is_alike(given, form))));
+        let without_hundreds = |form: &DateForm| plain(form).split_once(" from ").map(|(form, _)| form.to_owned());
+        let given: Vec<_> = given.iter().filter_map(without_hundreds).collect();
+        short_forms.retain(|(form, _)| without_hundreds(form).is_none_or(|form| !given.contains(&form)));
         Self { families, midnights: Count::default(), short_forms, serials: Count::default() }
     }
 
@@ -88,6 +91,12 @@ impl DateForms {
             proved.extend("YYYY-MM-DD".parse());
         }
         proved
+    }
+
+    /// The forms with years of two digits that some rows have.
+    pub(crate) fn short(&self) -> Vec<DateForm> {
+        let used = self.short_forms.iter().filter(|(_, rows)| rows.rows > 0);
+        used.map(|(form, _)| form.clone()).collect()
     }
 
     /// Returns what people should know about the dates. `serial` is how the file counts days.
@@ -188,10 +197,19 @@ fn family(forms: &[&str]) -> Family {
     Family { forms: forms.collect(), unproved: Count::default(), example: None }
 }
 
+/// The form with years of two digits that are those of the hundred years up to this one.
+pub(crate) fn until(year: i32, form: &DateForm) -> Option<DateForm> {
+    form.as_str().replace(FROM, &format!(" from {}", year - 99)).parse().ok()
+}
+
 /// Returns whether the forms differ in nothing but the zeros before a day or a month.
 fn is_alike(one: &DateForm, other: &DateForm) -> bool {
-    let plain = |form: &DateForm| form.as_str().replace("DD", "D").replace("MM", "M");
     plain(one) == plain(other)
+}
+
+/// The form without those zeros.
+fn plain(form: &DateForm) -> String {
+    form.as_str().replace("DD", "D").replace("MM", "M")
 }
 
 /// The day of the calendar that the form makes of the text.
@@ -226,6 +244,17 @@ mod tests {
             assert_eq!(forms.proved(), ["D-M-YYYY".parse().unwrap()], "{given}");
             assert_eq!(forms.notes("serial 1900"), ["D-M-YYYY is proved: row 5"], "{given}");
         }
+    }
+
+    #[test]
+    fn a_given_form_with_years_of_two_digits_needs_no_advice() {
+        let mut forms = DateForms::beside(&["DD/MM/YY from 1926".parse().unwrap()]);
+        forms.note(2, "13/4/85");
+        forms.note(3, "13-4-85");
+        let notes = forms.notes("serial 1900");
+        let advice =
+            "years of two digits (row 3): say which hundred years are meant, such as --date-format 'D-M-YY from 1930'";
+        assert_eq!(notes, [advice]);
     }
 
     #[test]

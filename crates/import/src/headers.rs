@@ -2,7 +2,7 @@
 
 use intake_domain::Field;
 
-use crate::arguments::{Held, Mapping, NAMES};
+use crate::arguments::{Held, Mapping, NAMES, OTHER_PHONE};
 
 /// Columns that the service adds to a patient and `intake export` writes beside the fields. No column of that name is
 /// imported.
@@ -12,6 +12,13 @@ pub(crate) const OF_THE_REGISTER: [&str; 5] = ["id", "organisationId", "isIdenti
 const BOTH_NAMES: [&str; 8] =
     ["name", "fullname", "patient", "patientname", "client", "clientname", "customer", "customername"];
 
+/// Headers of columns that hold another phone number, written likewise.
+const OTHER_PHONES: [&str; 6] =
+    ["workphone", "worknumber", "businessphone", "otherphone", "homeworkphone", "homeorworkphone"];
+
+/// Headers of columns that hold the part of an address that is written before the street, or below it.
+const UNITS: [&str; 6] = ["unit", "unitnumber", "flat", "flatnumber", "apartment", "apt"];
+
 /// A mapping for each header that is no field. A column whose field an earlier one holds is left out, and so is one
 /// that nobody can name.
 pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
@@ -20,6 +27,8 @@ pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
     let mut taken: Vec<Held> = headers.iter().filter_map(|header| known(header)).collect();
     let is_one_name = |held: Held| [Field::FirstName, Field::LastName].map(Held::Field).contains(&held);
     let has_one_name = headers.iter().filter_map(|header| known(header).or(meant(header))).any(is_one_name);
+    let is_line_2 = |header: &&&str| meant(header) == Some(Held::Field(Field::AddressLine2)) && !is_unit(header);
+    let has_line_2 = headers.iter().any(|header| is_line_2(&header));
     let mut suggested: Vec<Mapping> = Vec::new();
     for header in headers.iter().filter(|header| known(header).is_none() && !OF_THE_REGISTER.contains(header)) {
         let is_free = |held: &Held| {
@@ -27,6 +36,7 @@ pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
         };
         let meant = meant(header).filter(|held| *held != Held::Names || !has_one_name);
         let held = meant.filter(is_free).unwrap_or(Held::Nothing);
+        let held = if is_unit(header) && has_line_2 { Held::Nothing } else { held };
         taken.push(held);
         if !suggested.iter().any(|mapping| mapping.header == **header) {
             suggested.push(Mapping { header: (*header).to_owned(), held });
@@ -79,7 +89,12 @@ pub(crate) fn meant(header: &str) -> Option<Held> {
         let first = parts.next()?;
         parts.all(|other| other == first).then_some(first)
     };
-    whole().or_else(parts)
+    let unit = || is_unit(header).then_some(Held::Field(Field::AddressLine2));
+    whole().or_else(parts).or_else(unit)
+}
+
+fn is_unit(header: &str) -> bool {
+    UNITS.contains(&telling(header).as_str())
 }
 
 /// Number of fields that a row would name as a header.
@@ -89,9 +104,12 @@ pub(crate) fn fields_named(cells: &[String]) -> usize {
 }
 
 fn named(header: &str) -> Option<Held> {
-    let field = Field::known_as(header).map(Held::Field);
-    let plain = || header.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
-    field.or_else(|| BOTH_NAMES.contains(&plain().collect::<String>().as_str()).then_some(Held::Names))
+    let letters = header.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
+    let plain = letters.collect::<String>();
+    let is_one_of = |names: &[&str]| names.contains(&plain.as_str());
+    let phone = is_one_of(&OTHER_PHONES).then_some(Held::Field(Field::PhoneNumber));
+    let field = Field::known_as(header).map(Held::Field).or(phone);
+    field.or_else(|| is_one_of(&BOTH_NAMES).then_some(Held::Names))
 }
 
 /// The words of a header that say something.
@@ -115,6 +133,7 @@ pub(crate) fn options(mappings: &[Mapping]) -> String {
         let name = match held {
             Held::Nothing => "",
             Held::Field(field) => field.name(),
+            Held::OtherPhone => OTHER_PHONE,
             Held::Names => NAMES,
         };
         format!("--map {}", quoted(&format!("{header}={name}")))

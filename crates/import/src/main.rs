@@ -25,7 +25,9 @@ mod secret;
 mod sender;
 mod strict_csv;
 mod suspicions;
+mod table;
 mod tally;
+mod trial;
 mod workbook;
 
 use std::fs;
@@ -102,8 +104,8 @@ fn summary(totals: &Totals, arguments: &Arguments) -> String {
         };
         text.push_str(&format!("\n{repeated} the same as an earlier one in every field: twins, or entered twice?"));
     }
-    if let Some(left_out) = left_out(&arguments.map) {
-        text.push_str(&format!("\n{left_out}"));
+    for line in left_out(&arguments.map).iter().chain(&totals.repeated_headers) {
+        text.push_str(&format!("\n{line}"));
     }
     let changes = changes.section("changed as the options say", 1);
     for section in changes.into_iter().chain(suspicions.section(LOOK, 1)) {

@@ -34,14 +34,31 @@ const NOTES: [&str; 17] = [
 pub(crate) struct Splitting {
     are_quotes_plain: bool,
     are_titles_dropped: bool,
-    /// True if the column has "Last, First": without a comma, any order may be meant.
-    pub(crate) is_comma_required: bool,
+    are_nicknames_dropped: bool,
+    pub(crate) comma: Comma,
+}
+
+/// Names without a comma.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Comma {
+    /// The first name, then the last one.
+    #[default]
+    Optional,
+    /// Names of any order, because others of the column are "Last, First".
+    Usual,
+    /// Names of any order, because the header says "Last, First".
+    Named,
 }
 
 impl Splitting {
     pub(crate) fn of(arguments: &Arguments) -> Self {
-        let Arguments { plain_quotes, drop_titles, .. } = *arguments;
-        Self { are_quotes_plain: plain_quotes, are_titles_dropped: drop_titles, is_comma_required: false }
+        let Arguments { plain_quotes, drop_titles, drop_nicknames, .. } = *arguments;
+        Self {
+            are_quotes_plain: plain_quotes,
+            are_titles_dropped: drop_titles,
+            are_nicknames_dropped: drop_nicknames,
+            comma: Comma::default(),
+        }
     }
 }
 
@@ -52,8 +69,18 @@ pub(crate) fn without_title(name: &str) -> Option<&str> {
     Some(rest.trim_start()).filter(|_| is_one)
 }
 
+/// The first name without another one in brackets after it; none where there is no other. A word that is no name, such
+/// as `(deceased)`, is not one.
+pub(crate) fn without_nickname(name: &str) -> Option<&str> {
+    let (before, word) = name.trim_end().strip_suffix(')')?.rsplit_once('(')?;
+    let is_name = word.starts_with(char::is_uppercase) && word.contains(char::is_lowercase);
+    let is_one = is_name && disturbing(word).is_none() && !word.contains(char::is_whitespace);
+    Some(before.trim_end()).filter(|before| is_one && !before.is_empty())
+}
+
 /// The first and the last name, where nothing has to be guessed: two words, or `Last, First`. Otherwise the reason,
-/// without the names. A title that will be dropped stays before the first name, so that the report names the row.
+/// without the names. What will be dropped, a title or a name in brackets, stays beside the first name, so that the
+/// report names the row.
 pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], String> {
     let whole = match unquoted(text) {
         Conversion::Converted(plain) if splitting.are_quotes_plain => plain,
@@ -63,13 +90,16 @@ pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], Str
         Some((last, first)) => (Some(last.trim()), first.trim()),
         None => (None, whole.as_str()),
     };
-    if before.is_none() && splitting.is_comma_required {
-        let why = "the names have no comma, and the column has \"Last, First\"";
-        return Err(format!("{why}: write this one so too, or say --first-name-first"));
+    if before.is_none() && splitting.comma != Comma::Optional {
+        let why = "the names have no comma, and the column has \"Last, First\": write this one so too";
+        let other = if splitting.comma == Comma::Usual { ", or say --first-name-first" } else { "" };
+        return Err(format!("{why}{other}"));
     }
     let untitled = |text| without_title(text).filter(|_| splitting.are_titles_dropped).unwrap_or(text);
-    let plain = untitled(titled);
-    let mut title = titled.strip_suffix(plain).unwrap_or_default();
+    let noted = untitled(titled);
+    let mut title = titled.strip_suffix(noted).unwrap_or_default();
+    let plain = without_nickname(noted).filter(|_| splitting.are_nicknames_dropped).unwrap_or(noted);
+    let nickname = noted.strip_prefix(plain).unwrap_or_default();
     let (mut last, first) = before.map_or((plain, None), |last| (last, Some(plain)));
     if let (Some(_), "") = (first, title) {
         // Mrs Doyle, Eileen
@@ -87,7 +117,7 @@ pub(crate) fn split(text: &str, splitting: Splitting) -> Result<[String; 2], Str
     };
     names
         .filter(|(first, last)| !is_placeholder(first) && !is_placeholder(last))
-        .map(|(first, last)| [format!("{title}{}", first.trim()), last.trim().to_owned()])
+        .map(|(first, last)| [format!("{title}{}{nickname}", first.trim()), last.trim().to_owned()])
         .ok_or_else(|| "the names are neither two words nor \"Last, First\"".to_owned())
 }
 
@@ -180,26 +210,55 @@ mod tests {
 
     #[test]
     fn quotes_are_removed_first_where_that_is_said() {
-        const PLAIN: Splitting =
-            Splitting { are_quotes_plain: true, are_titles_dropped: false, is_comma_required: false };
+        let plain = Splitting { are_quotes_plain: true, ..Splitting::default() };
         let names = |first: &str, last: &str| Ok([first, last].map(str::to_owned));
-        assert_eq!(split("'Aroha Parata'", PLAIN), names("Aroha", "Parata"));
-        assert_eq!(split("“Parata, Aroha” ", PLAIN), names("Aroha", "Parata"));
-        assert!(split("\"Aroha\" \"Parata\"", PLAIN).is_err());
+        assert_eq!(split("'Aroha Parata'", plain), names("Aroha", "Parata"));
+        assert_eq!(split("“Parata, Aroha” ", plain), names("Aroha", "Parata"));
+        assert!(split("\"Aroha\" \"Parata\"", plain).is_err());
     }
 
     #[test]
     fn beside_names_with_a_comma_those_without_one_have_no_order() {
-        let splitting = Splitting { is_comma_required: true, ..Splitting::default() };
+        let splitting = Splitting { comma: Comma::Usual, ..Splitting::default() };
         assert_eq!(split("Lovelace, Ada", splitting), Ok(["Ada", "Lovelace"].map(str::to_owned)));
         let why = split("Nguyen Anh", splitting).unwrap_err();
         assert!(why.starts_with("the names have no comma, and the column has \"Last, First\""), "{why}");
+        assert!(why.ends_with("or say --first-name-first"), "{why}");
+        let why = split("Nguyen Anh", Splitting { comma: Comma::Named, ..Splitting::default() }).unwrap_err();
+        assert!(why.ends_with("write this one so too"), "no option is named that the header overrules: {why}");
+    }
+
+    #[test]
+    fn a_nickname_that_will_be_dropped_stays_after_the_first_name() {
+        let dropped = Splitting { are_nicknames_dropped: true, are_titles_dropped: true, ..Splitting::default() };
+        for (text, first, last) in [
+            ("Smith, Robert (Bob)", "Robert (Bob)", "Smith"),
+            ("Robert Smith (Bob)", "Robert (Bob)", "Smith"),
+            ("Smith, Mr Robert James  (Bob) ", "Mr Robert James  (Bob)", "Smith"),
+        ] {
+            assert_eq!(split(text, dropped), Ok([first, last].map(str::to_owned)), "{text:?}");
+            assert!(split(text, Splitting { are_titles_dropped: true, ..Splitting::default() }).is_err(), "{text:?}");
+        }
+        for text in [
+            "Smith, Robert (deceased)",
+            "Smith, Robert (Deceased)",
+            "Smith, Robert (Twin A)",
+            "Smith, Robert (DVA)",
+            "Smith (Bob), Robert",
+            "Smith, (Bob)",
+            "Smith, Robert (Bob",
+            "Smith, Robert (Dr)",
+            "Smith, Robert (Bob) (Rob)",
+        ] {
+            assert!(split(text, dropped).is_err(), "{text:?}");
+        }
+        assert_eq!(without_nickname("Robert (Bob)"), Some("Robert"));
+        assert_eq!(["Robert", "(Bob)", "Bob)"].map(without_nickname), [None; 3]);
     }
 
     #[test]
     fn a_title_that_will_be_dropped_stays_before_the_first_name() {
-        const DROPPED: Splitting =
-            Splitting { are_quotes_plain: false, are_titles_dropped: true, is_comma_required: false };
+        let dropped = Splitting { are_titles_dropped: true, ..Splitting::default() };
         for (text, first, last) in [
             ("Mr Gavin Prowse", "Mr Gavin", "Prowse"),
             ("Smythe, Mr. Julian", "Mr. Julian", "Smythe"),
@@ -207,12 +266,12 @@ mod tests {
             ("Mrs. O’Neill , Zoë", "Mrs. Zoë", "O’Neill"),
             ("Ada Lovelace", "Ada", "Lovelace"),
         ] {
-            assert_eq!(split(text, DROPPED), Ok([first, last].map(str::to_owned)), "{text:?}");
+            assert_eq!(split(text, dropped), Ok([first, last].map(str::to_owned)), "{text:?}");
         }
         for text in
             ["Mr Prowse", "Father Brown", "Hon Wai Chan", "Mr Dr Gavin Prowse", "Mr Smythe, Dr Julian", "Smythe, Mr"]
         {
-            assert!(split(text, DROPPED).is_err(), "{text:?}");
+            assert!(split(text, dropped).is_err(), "{text:?}");
         }
         assert_eq!(without_title("Mr Nadia"), Some("Nadia"));
         assert_eq!(["Mr", "Nadia", "Hon Wai"].map(without_title), [None; 3]);

@@ -1,6 +1,6 @@
 //! The options that bring in the most rows of a file without guessing. Reads the file several times, and sends nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Write as _, stderr, stdout};
 
@@ -8,21 +8,18 @@ use anyhow::Context;
 use intake_domain::Field;
 use intake_domain::conversions::{Conversion, DateForm, is_placeholder, trimmed};
 
-use crate::arguments::{Arguments, Held, Setting};
-use crate::check::Checker;
-use crate::columns::Texts;
+use crate::arguments::{Arguments, Held, Mapping, Setting};
+use crate::check::now;
 use crate::convert::How;
 use crate::counted::counted;
-use crate::date_forms::{DateForms, Majority};
+use crate::date_forms::{DateForms, Majority, until};
 use crate::header_row::header;
 use crate::headers::{left_out, meant, options, quoted, suggested};
+use crate::names::Comma;
 use crate::rows::Rows;
 use crate::suspicions::LOOK;
-use crate::tally::Tally;
+use crate::trial::Trial;
 use crate::workbook::SERIALS;
-
-/// The rows that show which part of a name is taken for the last name.
-const NAMES_SHOWN: usize = 3;
 
 /// Options, and what they would do.
 pub(crate) struct Proposal {
@@ -30,38 +27,28 @@ pub(crate) struct Proposal {
     dates: Vec<String>,
     /// The form of most dates, the options with it alone, and how many rows these would bring in.
     alone: Option<(DateForm, Arguments, u64)>,
-    /// Number of rows that would arrive if each name without a comma began with the first name.
-    first_name_first: Option<u64>,
+    /// Forms of dates with years of two digits.
+    short_dates: Vec<DateForm>,
+    /// Facts that only people know of the file, and how many rows each would bring.
+    advice: Vec<String>,
     trial: Trial,
-}
-
-/// Outcome of a check with some options.
-#[derive(Default)]
-struct Trial {
-    rows: u64,
-    valid: u64,
-    /// Ways in which values of valid rows were changed.
-    used: Vec<(Field, How)>,
-    changes: Tally,
-    /// The first and the last name of the first rows whose names were split.
-    names: Vec<String>,
-    /// For each change the first row, the value before it and the one that is sent.
-    examples: BTreeMap<String, (u64, String, Option<String>)>,
-    faults: Tally,
-    suspicions: Tally,
 }
 
 impl Proposal {
     pub(crate) fn make(arguments: &Arguments) -> anyhow::Result<Self> {
         let mut arguments = arguments.clone();
-        let Some(header) = header(&mut arguments)? else { return Self::with_columns(&arguments) };
+        let Some(header) = header(&mut arguments)? else { return Self::with_columns(&arguments)?.advising(arguments) };
         let header: Vec<_> = header.iter().map(String::as_str).collect();
         let given = arguments.map.len();
         arguments.map.extend(suggested(&header, &arguments.map));
-        let mut best = Self::with_columns(&arguments)?;
+        Self::with_columns(&arguments)?.with_other_columns(&arguments, given)?.advising(arguments)
+    }
+
+    /// The better of these and of other columns, where the mappings behind the given ones leave a choice.
+    fn with_other_columns(mut self, arguments: &Arguments, given: usize) -> anyhow::Result<Self> {
         // Another column may hold the same field, and more of it: a mobile number instead of one at home.
         for left_out in given..arguments.map.len() {
-            let mut other = best.arguments.map.clone();
+            let mut other = self.arguments.map.clone();
             let Some(Held::Field(field)) = other.get(left_out).and_then(|mapping| meant(&mapping.header)) else {
                 continue;
             };
@@ -73,23 +60,52 @@ impl Proposal {
             }
             let other = Arguments { map: other, ..arguments.clone() };
             match Self::with_columns(&other) {
-                Ok(other) if other.trial.valid > best.trial.valid => best = other,
+                Ok(other) if other.trial.valid > self.trial.valid => self = other,
                 // The column may be of a field that a header names exactly.
                 _ => {}
             }
         }
-        if best.arguments.map.iter().any(|mapping| mapping.held == Held::Names) {
-            let other = Arguments { map: best.arguments.map.clone(), first_name_first: true, ..arguments };
-            best.first_name_first =
-                Some(Self::with_columns(&other)?.trial.valid).filter(|valid| *valid > best.trial.valid);
+        // And who has no mobile number may have one at home.
+        for other in given..arguments.map.len() {
+            let Some((map, is_first)) = with_other_phone(&self.arguments.map, other) else { continue };
+            let other = Self::with_columns(&Arguments { map, ..arguments.clone() })?;
+            if other.trial.valid > self.trial.valid || is_first && other.trial.valid == self.trial.valid {
+                self = other;
+            }
         }
-        Ok(best)
+        Ok(self)
+    }
+
+    /// Adds what only people know, and how many rows would arrive if it were so.
+    fn advising(mut self, arguments: Arguments) -> anyhow::Result<Self> {
+        let given = Arguments { map: self.arguments.map.clone(), ..arguments };
+        let (last, mut cases) = (now().year(), Vec::new());
+        if given.map.iter().any(|mapping| mapping.held == Held::Names) {
+            let meant = "each name without a comma begins with the first name".to_owned();
+            let other = Arguments { first_name_first: true, ..given.clone() };
+            cases.push((meant, "--first-name-first".to_owned(), other));
+        }
+        if !self.short_dates.is_empty() {
+            let short: Vec<_> = self.short_dates.iter().filter_map(|form| until(last, form)).collect();
+            let options: Vec<_> = short.iter().map(|form| format!("--date-format {}", quoted(form.as_str()))).collect();
+            let date_format = [&given.date_format[..], &short].concat();
+            let meant = format!("years of two digits are {} to {last}", last - 99);
+            cases.push((meant, options.join(" "), Arguments { date_format, ..given }));
+        }
+        for (meant, options, arguments) in cases {
+            let (rows, valid) = (Self::with_columns(&arguments)?.trial.valid, self.trial.valid);
+            if rows > valid {
+                let would = format!("{rows} would arrive, instead of {valid}");
+                self.advice.push(format!("if {meant}, {would}: propose again with {options}"));
+            }
+        }
+        Ok(self)
     }
 
     /// The best options for these columns.
     fn with_columns(arguments: &Arguments) -> anyhow::Result<Self> {
-        let Evidence { words, forms, serial } = Evidence::read(arguments)?;
-        let mut proposed = arguments.clone();
+        let Evidence { words, forms, serial, comma } = Evidence::read(arguments)?;
+        let mut proposed = Arguments { comma, ..arguments.clone() };
         proposed.empty.extend(words.into_iter().filter(|word| !arguments.empty.contains(word)));
         proposed.date_format.extend(forms.proved().into_iter().filter(|form| !arguments.date_format.contains(form)));
         let all = Arguments {
@@ -97,6 +113,7 @@ impl Proposal {
             one_line: true,
             plain_quotes: true,
             drop_titles: true,
+            drop_nicknames: true,
             australian_phones: true,
             australian_places: true,
             drop_invalid: Field::ALL.iter().copied().filter(is_droppable).collect(),
@@ -108,8 +125,10 @@ impl Proposal {
         proposed.one_line |= is_used(&[How::Joined]);
         // In a column of both names, quotes keep a name from being split.
         proposed.plain_quotes |= is_used(&[How::Unquoted])
-            || Trial::run(&Arguments { plain_quotes: arguments.plain_quotes, ..all.clone() })?.valid < valid;
+            || comma.is_some()
+                && Trial::run(&Arguments { plain_quotes: arguments.plain_quotes, ..all.clone() })?.valid < valid;
         proposed.drop_titles |= is_used(&[How::TitleDropped]);
+        proposed.drop_nicknames |= is_used(&[How::NicknameDropped]);
         proposed.australian_phones |= is_used(&[How::PhoneRewritten]);
         proposed.australian_places |= is_used(&[How::PlaceRewritten]);
         let dropped =
@@ -120,8 +139,8 @@ impl Proposal {
             .filter(|field| arguments.drop_invalid.contains(field) || dropped(field))
             .collect();
         let alone = forms.majority().map(|majority| alone(majority, &proposed)).transpose()?;
-        let (trial, dates) = (Trial::run(&proposed)?, forms.notes(serial));
-        Ok(Self { trial, dates, alone, first_name_first: None, arguments: proposed })
+        let (trial, dates, short_dates) = (Trial::run(&proposed)?, forms.notes(serial), forms.short());
+        Ok(Self { trial, dates, alone, short_dates, advice: Vec::new(), arguments: proposed })
     }
 
     /// Prints the options as the last line of standard output, and the rest on standard error.
@@ -135,8 +154,8 @@ impl Proposal {
         if let Some(row) = self.arguments.header_row {
             writeln!(text, "the header is row {row}: nothing above it is imported")?;
         }
-        if let Some(left_out) = left_out(&self.arguments.map) {
-            writeln!(text, "{left_out}")?;
+        for line in left_out(&self.arguments.map).iter().chain(&self.trial.repeated_headers) {
+            writeln!(text, "{line}")?;
         }
         let examples = examples.iter().map(|(change, (row, before, after))| {
             let after = after.as_ref().map_or("nothing".to_owned(), |after| format!("{after:?}"));
@@ -163,9 +182,8 @@ impl Proposal {
             let (meant, options) = (format!("if {} is meant in every row", form.as_str()), arguments.options());
             writeln!(text, "{meant}, {rows} would arrive, instead of {valid}:\n{command} {options}")?;
         }
-        if let Some(rows) = self.first_name_first {
-            let named = "if each name without a comma begins with the first name";
-            writeln!(text, "{named}, {rows} would arrive, instead of {valid}: propose again with --first-name-first")?;
+        for advice in &self.advice {
+            writeln!(text, "{advice}")?;
         }
         writeln!(text, "the command that checks each row with the proposed options, and then the options alone:")?;
         let told = write!(stderr(), "{text}");
@@ -199,6 +217,7 @@ impl Arguments {
             (self.one_line, "--one-line"),
             (self.plain_quotes, "--plain-quotes"),
             (self.drop_titles, "--drop-titles"),
+            (self.drop_nicknames, "--drop-nicknames"),
             (self.first_name_first, "--first-name-first"),
             (self.australian_phones, "--australian-phones"),
             (self.australian_places, "--australian-places"),
@@ -207,6 +226,19 @@ impl Arguments {
         words.extend(Some(options(map)).filter(|maps| !maps.is_empty()));
         words.join(" ")
     }
+}
+
+/// The mappings with another column of phone numbers, and whether it is read first, as a mobile number is.
+fn with_other_phone(mappings: &[Mapping], other: usize) -> Option<(Vec<Mapping>, bool)> {
+    let mut map = mappings.to_vec();
+    let phone = Held::Field(Field::PhoneNumber);
+    let is_mobile = |mapping: &Mapping| ["mob", "cell"].iter().any(|word| mapping.header.to_lowercase().contains(word));
+    let main = map.iter_mut().find(|mapping| mapping.held == phone).filter(|main| !is_mobile(main));
+    let is_free = |mapping: &&Mapping| mapping.held == Held::Nothing && meant(&mapping.header) == Some(phone);
+    let is_first = is_mobile(mappings.get(other).filter(is_free)?) && main.is_some();
+    main.into_iter().filter(|_| is_first).for_each(|main| main.held = Held::OtherPhone);
+    map.get_mut(other)?.held = if is_first { phone } else { Held::OtherPhone };
+    Some((map, is_first))
 }
 
 /// Without its country, an address abroad would look like an Australian one.
@@ -229,6 +261,8 @@ struct Evidence {
     forms: DateForms,
     /// The form in which a bare number would be a day.
     serial: &'static str,
+    /// Order of the names without a comma, where a column holds both names.
+    comma: Option<Comma>,
 }
 
 impl Evidence {
@@ -236,7 +270,7 @@ impl Evidence {
         let (mut words, mut forms) = (BTreeSet::new(), DateForms::beside(&arguments.date_format));
         let mut rows = Rows::of(arguments)?;
         while let Some(row) = rows.next()? {
-            let Ok(texts) = row.texts else { continue };
+            let Ok((texts, _)) = row.content else { continue };
             for &field in Field::ALL {
                 let Some(text) = &texts[field] else { continue };
                 let text = if let Conversion::Converted(text) = trimmed(text) { text } else { text.clone() };
@@ -248,48 +282,7 @@ impl Evidence {
                 }
             }
         }
-        Ok(Self { words, forms, serial: rows.serial().unwrap_or(SERIALS[0]) })
-    }
-}
-
-impl Trial {
-    fn run(arguments: &Arguments) -> anyhow::Result<Self> {
-        let (mut trial, mut rows, mut checker) =
-            (Self::default(), Rows::of(arguments)?, Checker::new(arguments, None)?);
-        while let Some(row) = rows.next()? {
-            let before = row.texts.as_ref().ok().cloned();
-            let (tag, after) = checker.check(row);
-            trial.rows += 1;
-            let (after, before) = match (after, before) {
-                (Ok(after), Some(before)) => (after, before),
-                (Err(faults), _) => {
-                    trial.faults.count(tag.row, faults);
-                    continue;
-                }
-                (Ok(_), None) => continue,
-            };
-            trial.valid += 1;
-            trial.changes.count(tag.row, &tag.changes);
-            if trial.names.len() < NAMES_SHOWN && tag.changes.iter().any(|change| change.how == How::Split) {
-                let [first, last] = [Field::FirstName, Field::LastName].map(|field| after[field].as_deref());
-                let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
-                trial.names.push(format!("  row {}: firstName {first:?}, lastName {last:?}", tag.row));
-            }
-            for suspicion in &tag.suspicions {
-                trial.suspicions.count_rows(tag.row, suspicion.rows(), &suspicion.with_remedy());
-            }
-            for change in &tag.changes {
-                if !trial.used.contains(&(change.field, change.how)) {
-                    trial.used.push((change.field, change.how));
-                    let text = |texts: &Texts| texts[change.field].clone();
-                    let (before, after) = (text(&before), text(&after));
-                    if before != after {
-                        let example = (tag.row, before.unwrap_or_default(), after);
-                        trial.examples.entry(change.to_string()).or_insert(example);
-                    }
-                }
-            }
-        }
-        Ok(trial)
+        let (serial, comma) = (rows.serial().unwrap_or(SERIALS[0]), rows.comma());
+        Ok(Self { words, forms, serial, comma })
     }
 }

@@ -24,6 +24,7 @@ pub(crate) struct Totals {
     pub(crate) created: u64,
     pub(crate) created_before: u64,
     pub(crate) refused: u64,
+    /// Rows that were not refused, and are the same as an earlier one.
     pub(crate) repeated: u64,
     /// Reasons why rows were refused.
     pub(crate) faults: Tally,
@@ -31,6 +32,8 @@ pub(crate) struct Totals {
     pub(crate) changes: Tally,
     /// Their values that are probably wrong.
     pub(crate) suspicions: Tally,
+    /// The rows that are the header again.
+    pub(crate) repeated_headers: Option<String>,
     /// A line of the run could not be printed.
     pub(crate) is_untold: bool,
 }
@@ -76,8 +79,9 @@ pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut T
     let (jobs, waiting) = sync_channel::<Job>(arguments.in_flight.into());
     let waiting = Mutex::new(waiting);
     let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let reporter = scope.spawn(|| report_news(received, report, earlier, &progress, &is_over, totals));
+    let counted = &mut *totals;
+    let outcome = thread::scope(|scope| {
+        let reporter = scope.spawn(|| report_news(received, report, earlier, &progress, &is_over, counted));
         let mut senders = Vec::new();
         if let Some(sender) = sender {
             for _ in 0..arguments.in_flight {
@@ -91,7 +95,9 @@ pub(crate) fn run(arguments: &Arguments, sender: Option<&Sender>, totals: &mut T
         let reported = joined(reporter);
         // What a sender met comes first: it is why nothing more was fed.
         sent.and(fed).and(reported)
-    })
+    });
+    totals.repeated_headers = rows.repeated_headers();
+    outcome
 }
 
 /// The secret of this run, once nothing speaks against sending rows.
@@ -224,7 +230,6 @@ fn tell_one(tag: &RowTag, outcome: &Outcome, report: &mut Report) -> anyhow::Res
 impl Totals {
     fn count(&mut self, tag: &RowTag, outcome: &Outcome, earlier: Option<&Earlier>) {
         self.rows += 1;
-        self.repeated += u64::from(tag.is_repeated);
         match outcome {
             Outcome::Valid => self.valid += 1,
             Outcome::Sent { is_replayed: false, .. } => self.created += 1,
@@ -238,6 +243,7 @@ impl Totals {
                 return;
             }
         }
+        self.repeated += u64::from(tag.is_repeated);
         self.changes.count(tag.row, &tag.changes);
         for suspicion in &tag.suspicions {
             self.suspicions.count_rows(tag.row, suspicion.rows(), &suspicion.with_remedy());
