@@ -5,6 +5,7 @@ use askama::filters::{Html, escape};
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 use super::outline::{Heading, Outline, target};
+use crate::page::assets::path;
 
 /// The HTML of a file whose outline this is, on a page with all of these.
 pub(crate) fn to_html(text: &str, outline: &Outline, all: &[Outline]) -> String {
@@ -57,6 +58,8 @@ impl Writer<'_> {
                 )))
             }
             Event::End(TagEnd::CodeBlock) => Some(raw("</code></pre></div>\n".to_owned())),
+            Event::Start(Tag::Image { dest_url, .. }) => Some(raw(picture(&dest_url))),
+            Event::End(TagEnd::Image) => Some(raw("\"></picture>".to_owned())),
             Event::Html(text) if text.trim() == "<!-- tabs -->" => Some(raw("<div class=\"tabs\">\n".to_owned())),
             Event::Html(text) if text.trim() == "<!-- /tabs -->" => Some(raw("</div>\n".to_owned())),
             Event::Html(text) | Event::InlineHtml(text) => {
@@ -146,6 +149,16 @@ fn element(level: HeadingLevel) -> &'static str {
     }
 }
 
+/// The beginning of a picture in light and dark colours, up to its description. Both are assets of their names.
+fn picture(link: &str) -> String {
+    let light = link.trim_start_matches("images/");
+    let [light, dark] = [light.to_owned(), light.replace("-light.", "-dark.")].map(|name| path(&name));
+    format!(
+        "<picture><source srcset=\"{dark}\" media=\"(prefers-color-scheme: dark)\">\
+         <img src=\"{light}\" loading=\"lazy\" alt=\""
+    )
+}
+
 /// The name of a language, as people spell it.
 fn spelled(language: &str) -> &str {
     match language {
@@ -209,6 +222,17 @@ mod tests {
             let head = format!("<div class=\"code\"><div class=\"code-head\" data-name=\"{name}\"></div>\n<pre ");
             assert!(page.starts_with(&head) && page.ends_with(">a\n</code></pre></div>\n"), "{page}");
         }
+    }
+
+    #[test]
+    fn a_picture_has_the_colours_of_its_reader() {
+        let page = html("![The list](images/help-keys-light.png)");
+        let parts = [
+            "<picture><source srcset=\"/assets/help-keys-dark-",
+            ".png\" media=\"(prefers-color-scheme: dark)\"><img src=\"/assets/help-keys-light-",
+            ".png\" loading=\"lazy\" alt=\"The list\"></picture>",
+        ];
+        assert!(parts.iter().all(|part| page.contains(part)), "{page}");
     }
 
     #[test]

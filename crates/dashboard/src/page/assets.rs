@@ -14,10 +14,15 @@ const ICON: &str = "icon.svg";
 /// Digits of a digest: enough to tell all versions of a file apart.
 const DIGITS: usize = 12;
 
-static FILES: LazyLock<[Asset; 8]> = LazyLock::new(|| {
+static FILES: LazyLock<[Asset; 14]> = LazyLock::new(|| {
     let icon = Asset::new(ICON, "image/svg+xml", include_str!("../../assets/icon.svg").to_owned());
     let style = include_str!("../../assets/style.css").replace("/assets/icon.svg", &icon.path);
     let css = |name, text: String| Asset::new(name, "text/css; charset=utf-8", without_space(&without_comments(&text)));
+    macro_rules! picture {
+        ($name:literal) => {
+            Asset::new($name, "image/png", *include_bytes!(concat!("../../../../docs/images/", $name)))
+        };
+    }
     let script = |name, text| Asset::new(name, "text/javascript; charset=utf-8", without_comments(text));
     [
         css("style.css", style),
@@ -27,6 +32,12 @@ static FILES: LazyLock<[Asset; 8]> = LazyLock::new(|| {
         script("try-it.js", include_str!("../../assets/try-it.js")),
         script("passkey.js", include_str!("../../assets/passkey.js")),
         script("password.js", include_str!("../../assets/password.js")),
+        picture!("help-keys-light.png"),
+        picture!("help-keys-dark.png"),
+        picture!("help-created-light.png"),
+        picture!("help-created-dark.png"),
+        picture!("help-replace-light.png"),
+        picture!("help-replace-dark.png"),
         icon,
     ]
 });
@@ -40,11 +51,14 @@ struct Asset {
 }
 
 impl Asset {
-    fn new(name: &'static str, media_type: &'static str, content: String) -> Self {
+    fn new(name: &'static str, media_type: &'static str, content: impl Into<Vec<u8>>) -> Self {
+        let content = content.into();
         let digest: String = Sha256::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
         let digest = digest.get(..DIGITS).unwrap_or_default();
         let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
-        let compressed = compression::gzip(content.as_bytes()).map(Bytes::from);
+        // A picture would not become smaller.
+        let is_picture = media_type == "image/png";
+        let compressed = (!is_picture).then(|| compression::gzip(&content)).flatten().map(Bytes::from);
         Self {
             name,
             path: format!("/assets/{stem}-{digest}.{ending}"),

@@ -37,7 +37,14 @@ fn help_is_in_the_menu_of_every_role_and_holds_the_guide_for_clinics() {
         assert!(page.contains(&format!("<li><a href=\"#{id}\">{heading}</a></li>")), "{id}: {page}");
     }
     // Each link of the guide leads somewhere for a reader of the page.
-    assert_eq!(GUIDE.matches("](").count(), GUIDE.matches("](https://").count());
+    let links = GUIDE.split("](").skip(1).filter(|link| !link.starts_with("images/"));
+    assert!(links.clone().count() > 0 && links.clone().all(|link| link.starts_with("https://")));
+    let pictures: Vec<_> = page.split('"').filter(|part| part.starts_with("/assets/help-")).collect();
+    assert_eq!(pictures.len(), 2 * GUIDE.matches("](images/").count(), "light and dark: {pictures:?}");
+    for picture in pictures {
+        let served = app.service.client().send(&request("GET", picture, &[], b""));
+        assert_eq!((served.status, served.header("content-type")), (200, Some("image/png")), "{picture}");
+    }
 }
 
 #[test]
