@@ -385,7 +385,9 @@ fn a_replaced_key_follows_its_successor_and_each_leads_to_the_other() {
     let rows: Vec<_> = page.split("<tr").skip(2).collect();
     let new = rows.iter().position(|row| row.contains(">New</a>")).unwrap();
     assert!(rows[new + 1].starts_with(" class=\"nested\"") && rows[new + 1].contains(">Old</a>"), "{}", rows[new + 1]);
-    let id_of = |row: &str| between(row, "id=\"key-", "\"");
+    let id_of = |row: &str| {
+        between(row, "<th scope=\"row\"><a href=\"/settings/api-keys/", "\"").chars().take(36).collect::<String>()
+    };
     let link = format!("<a href=\"{LIST}/{}\">Old key, still working</a>", id_of(rows[new]));
     assert!(rows[new + 1].contains(&link), "{}", rows[new + 1]);
     assert_eq!(page.matches("class=\"nested\"").count(), 1);

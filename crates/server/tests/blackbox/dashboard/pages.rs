@@ -361,7 +361,7 @@ pub(crate) const PASSKEY_OF_EACH_MEMBER: &str =
 /// member, that the list of keys or the other pages show.
 pub(crate) fn id_on_page(name: &str, keys: &str, others: &str) -> String {
     match name {
-        "key" => between(keys, "id=\"key-", "\""),
+        "key" => between(keys, "<th scope=\"row\"><a href=\"/settings/api-keys/", "\"").chars().take(36).collect(),
         // The last one: some pages are not about oneself.
         "member" => others.rsplit_once("id=\"member-").unwrap().1.split('"').next().unwrap().to_owned(),
         "invitation" => between(others, "/settings/members/invitations/", "/"),
