@@ -36,7 +36,7 @@ fmt:
 hooks:
     git config core.hooksPath .ci/hooks
 
-# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours, `just bench --neighbours` the last of these, `just bench --beside PROGRAM` another build in turns, `just bench --wal` what PostgreSQL writes to its log. Table and chart: target/bench
+# Measures against pgbench in one run, about 12 minutes: `just bench --rounds 1 --rows 0` is quick, `just bench --crowd` measures overload, stalled clients and noisy neighbours, `just bench --neighbours` the last of these, `just bench --beside PROGRAM` another build in turns, `just bench --wal` what PostgreSQL writes to its log, `just bench --sizes` the figures of docs/operations/sizes.md, in 5 minutes. Table and chart: target/bench
 bench *arguments:
     cargo build --release --locked --package intake --package intake-bench
     target/release/intake-bench {{ arguments }}

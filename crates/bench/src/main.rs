@@ -15,6 +15,7 @@ mod parts;
 mod pgbench;
 mod report;
 mod requests;
+mod sizes;
 mod stage;
 mod wal;
 
@@ -72,7 +73,10 @@ struct Arguments {
     /// Measures only a Citus cluster beside one PostgreSQL (needs a cluster on this machine: docs/scale.md)
     #[arg(long, conflicts_with_all = ["crowd", "wal"])]
     cluster: bool,
-    /// Number of organisations that send patients, with --wal: at most 1,000
+    /// Measures only the disk, log and archive of docs/operations/sizes.md, and compares with it
+    #[arg(long, conflicts_with_all = ["crowd", "neighbours", "beside", "parts", "wal", "cluster"])]
+    sizes: bool,
+    /// Number of organisations that send patients, with --wal
     #[arg(long, default_value_t = 1_000, requires = "wal")]
     organisations: usize,
     /// The program to measure, instead of the one beside this
@@ -88,7 +92,9 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    load::ensure_installed()?;
+    if !arguments.sizes {
+        load::ensure_installed()?;
+    }
     let beside = std::env::current_exe()?.with_file_name("intake");
     let program = arguments.program.clone().unwrap_or(beside);
     anyhow::ensure!(program.exists(), "{} is not there: cargo build --release", program.display());
@@ -97,6 +103,9 @@ fn main() -> anyhow::Result<()> {
         let table = measure_beside(&arguments, &program, other)?;
         println!("\n{table}");
         return Ok(fs::write(arguments.output.join("beside.md"), table)?);
+    }
+    if arguments.sizes {
+        return measure_sizes(&arguments, &program);
     }
     if arguments.parts {
         let time = Duration::from_secs(arguments.seconds);
@@ -128,6 +137,13 @@ fn main() -> anyhow::Result<()> {
     fs::write(&drawing, chart::draw(&report))?;
     println!("Written: {} and {}", table.display(), drawing.display());
     Ok(())
+}
+
+fn measure_sizes(arguments: &Arguments, program: &Path) -> anyhow::Result<()> {
+    let table = sizes::measure(&PostgresServer::prepare()?, program, &arguments.settings)?;
+    println!("\n{table}");
+    fs::write(arguments.output.join("sizes.md"), &table)?;
+    sizes::compare(&table, &fs::read_to_string("docs/operations/sizes.md")?)
 }
 
 fn measure_crowd(arguments: &Arguments, program: &Path) -> anyhow::Result<String> {

@@ -4,7 +4,7 @@ use intake_domain::{ApiKey, Field};
 use intake_test_support::create_request;
 use serde_json::{Value, json};
 
-/// Number of different requests that are sent in turns.
+/// Number of different requests that are sent in turns, at least.
 const COUNT: usize = 1_000;
 /// One request in this many has a fault.
 const FAULT_EVERY: usize = 20;
@@ -15,7 +15,7 @@ const STREETS: [&str; 4] = ["Analytical Street", "Rue de l'Église", "Queen Stre
 
 /// The bodies, each with the index of the key that it is sent with.
 fn bodies(keys: usize) -> impl Iterator<Item = (usize, Value)> {
-    (0..COUNT).map(move |number| (number % keys, body(number)))
+    (0..COUNT.max(keys)).map(move |number| (number % keys, body(number)))
 }
 
 /// The lines of a file for `wrk`: an API key, a tab and a body each.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use diesel::connection::SimpleConnection;
+use diesel::prelude::*;
 use intake_domain::ApiKey;
+use intake_test_support::WithCount;
 
 use super::Stage;
 use crate::load::{self, Listener};
@@ -24,6 +26,12 @@ impl Stage<'_> {
     /// Returns how much memory the service holds, in bytes.
     pub(crate) fn resident_memory(&self) -> anyhow::Result<u64> {
         Ok(u64::try_from(self.service.memory())?)
+    }
+
+    /// Returns the bytes of the patients' table and its indexes.
+    pub(crate) fn size_of_patients(&self) -> anyhow::Result<f64> {
+        let size = diesel::sql_query("SELECT pg_total_relation_size('patients') AS count");
+        Ok(size.get_result::<WithCount>(&mut self.connect()?)?.count as f64)
     }
 
     /// Sends as much as this many connections can to a service that a tool makes slow. Returns how many patients were

@@ -1,12 +1,18 @@
 //! What PostgreSQL writes to its log (WAL) meanwhile, counted by PostgreSQL itself (`pg_walinspect`).
 
+use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, ensure};
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::{Double, Text};
 
 use super::{SETTLE, Stage};
+
+/// The script of the package, from the root of the clone.
+const ARCHIVE: &str = "crates/server/packaging/archive";
 
 /// Bytes that were written while patients were stored.
 pub(crate) struct Written {
@@ -61,6 +67,15 @@ impl Stage<'_> {
         })
     }
 
+    /// Sends valid patients at a fixed rate. Returns the bytes in the log for each patient, with all that the service
+    /// stores in this time.
+    pub(crate) fn log_of_all(&self, rate: f64, time: Duration) -> anyhow::Result<f64> {
+        let (start, started) = (self.position()?, Instant::now());
+        let created = self.beside(rate, 1, time)?.all_answered()?.created as f64;
+        std::thread::sleep(time.saturating_sub(started.elapsed()));
+        Ok(self.written_since(&start)?.bytes / created)
+    }
+
     /// Empties the table and stores this many patients; a vacuum is left to the caller.
     pub(crate) fn refill(&mut self, rows: u64) -> anyhow::Result<()> {
         self.empty_table()?;
@@ -74,6 +89,24 @@ impl Stage<'_> {
         self.connect()?.batch_execute(statement)?;
         let time = started.elapsed();
         Ok(Chore { time, bytes: self.written_since(&start)?.bytes / rows as f64 })
+    }
+
+    /// Begins a file of the log. Returns its name.
+    pub(crate) fn next_file(&self) -> anyhow::Result<String> {
+        self.position()?;
+        let mut connection = self.connect()?;
+        connection.batch_execute("SELECT pg_switch_wal()")?;
+        // The end of a file is within that file, according to some versions.
+        let query = diesel::sql_query("SELECT pg_walfile_name(pg_current_wal_insert_lsn() + 1) AS position");
+        Ok(query.get_result::<Position>(&mut connection)?.position)
+    }
+
+    /// Archives a file of the log as the package does. Returns the bytes of the copy.
+    pub(crate) fn archived(&self, file: &str) -> anyhow::Result<f64> {
+        let (path, copy) = (self.postgres.data_folder().join("pg_wal").join(file), self.folder.join(file));
+        let output = Command::new(ARCHIVE).args([&path, &copy]).output().context(ARCHIVE)?;
+        ensure!(output.status.success(), "{ARCHIVE}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(fs::metadata(copy.with_extension("gz"))?.len() as f64)
     }
 
     fn position(&self) -> anyhow::Result<String> {
