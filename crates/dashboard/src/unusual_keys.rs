@@ -7,6 +7,7 @@ use intake_domain::{
 
 use crate::mails::{Mails, manages_keys_of, tell_of_keys, vendor, without_links};
 use crate::page::moment::day_and_time;
+use crate::page::patient_field::field_in_words;
 
 /// Keys that one mail names. The list of keys shows the others.
 const NAMED_MAX: usize = 20;
@@ -114,7 +115,10 @@ fn line(key: &UnusualKey, base_url: &str) -> String {
         UnusualUse::OnlyRefused { last_used_at, refused, field } => format!(
             "no patient since {}; {refused} requests refused{}",
             day_and_time(*last_used_at, *zone),
-            field.as_ref().map(|field| format!(", most of them because of {field}")).unwrap_or_default()
+            field
+                .as_ref()
+                .map(|field| format!(", most of them because of {}", field_in_words(field)))
+                .unwrap_or_default()
         ),
     };
     format!("“{}” (…{hint}): {what}.{}\n{base_url}/settings/api-keys/{id}", without_links(name), vendor(contact))

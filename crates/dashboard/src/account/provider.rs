@@ -104,7 +104,7 @@ pub(crate) fn refuse(error: &ProviderError, name: &str, errand: &Errand) -> Resu
             "That didn't work".to_owned(),
             format!(
                 "We couldn't verify {name}'s answer, so nothing was changed. Try again. If it happens again, tell the \
-                 service's operator."
+                 service operator."
             ),
         ),
         ProviderError::NoVerifiedEmail => (

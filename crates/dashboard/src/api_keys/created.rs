@@ -17,6 +17,7 @@ use crate::page::base_url::{Authority, BaseUrl};
 use crate::page::error::PageError;
 use crate::page::moment::{Moment, end};
 use crate::page::part::{Keys, Part};
+use crate::page::patient_field::fields_in_words;
 use crate::page::shell::{Shell, render};
 use crate::page::visitor::{Onlooker, Visitor};
 
@@ -124,8 +125,8 @@ pub(crate) async fn first_use(
 /// The most frequent refusal with its fields, or else its reason, and what to do about it.
 fn refused(answers: &[AnswerCount], refusals: &[Refusal]) -> String {
     let Some(first) = reasons(answers, refusals).into_iter().next() else { return String::new() };
-    let fields: Vec<_> = first.fields.iter().map(|(field, _)| field.as_str()).collect();
-    let why = if fields.is_empty() { first.words.to_owned() } else { fields.join(", ") };
+    let fields = fields_in_words(first.fields.iter().map(|(field, _)| field.as_str()));
+    let why = if fields.is_empty() { first.words.to_owned() } else { fields };
     let advice = if first.is_own_setting { "Change Allowed networks on the key's page." } else { "Tell the vendor." };
     format!("A request was refused: {why}. {advice}")
 }

@@ -122,7 +122,7 @@ impl Expiry {
             last_day: days.map(|days| day::in_words(today.saturating_add(Duration::days(days)))),
             is_chosen: value == chosen,
         };
-        let text = |days: i64| format!("Same as the old key ({})", days_in_words(days));
+        let text = |days: i64| format!("{}, as before", days_in_words(days));
         let same = same.map(|days| choice("same", text(days), Some(days)));
         let numbers = numbers
             .iter()

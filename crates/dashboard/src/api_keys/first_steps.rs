@@ -55,10 +55,10 @@ pub(crate) async fn first_steps(
     let administrators = members.iter().filter(|member| member.role == Role::Administrator).count();
     let me = visitor.signed_in.member.id;
     let step = |is_done, text: &str, link: &str| Step { is_done, text: text.to_owned(), link: link.to_owned() };
-    let (sending, documentation) = first_request(keys);
+    let (waiting, waits_at) = first_patient(keys);
     let steps = [
         step(keys.total > 0, "Create a key for the vendor that will send patients", "/settings/api-keys/new"),
-        step(keys.is_any_used, &sending, &documentation),
+        step(keys.is_any_used, &waiting, &waits_at),
         step(
             administrators > 1,
             "Invite a second administrator, so you don't get locked out",
@@ -74,15 +74,16 @@ pub(crate) async fn first_steps(
 }
 
 /// The step that ends with the first accepted request, and where it leads.
-fn first_request(keys: &KeyPage) -> (String, String) {
-    const TEXT: &str = "Send your first request";
+fn first_patient(keys: &KeyPage) -> (String, String) {
+    const TEXT: &str = "Wait for the vendor's first patient";
     let refused = keys.keys.iter().find_map(|key| Some((key.id, key.only_refused.as_ref()?)));
     let Some((id, refused)) = refused.filter(|_| !keys.is_any_used) else {
-        return (TEXT.to_owned(), "/docs".to_owned());
+        let newest = keys.keys.iter().max_by_key(|key| key.created_at);
+        return (TEXT.to_owned(), newest.map_or_else(|| "/help".to_owned(), |key| format!("{LIST}/{}", key.id)));
     };
     let Cause { words, .. } = Cause::from(refused);
     let why = if words.is_empty() { String::new() } else { format!(" ({words})") };
-    (format!("{TEXT}: all were refused so far{why}"), format!("/settings/api-keys/{id}"))
+    (format!("{TEXT}: all were refused so far{why}"), format!("{LIST}/{id}"))
 }
 
 pub(crate) async fn hide(_: OwnForm<Administrator>) -> Result<HttpResponse, PageError> {

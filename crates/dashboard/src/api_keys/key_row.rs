@@ -21,7 +21,8 @@ pub(crate) struct KeyRow {
     /// For how long nothing has used the key, if that is long.
     pub(crate) unused: Option<String>,
     /// The address that the key was last used from, and what the client called itself.
-    pub(crate) client: Option<String>,
+    pub(crate) last_address: Option<String>,
+    pub(crate) last_program: Option<String>,
     /// The networks from which the key is accepted, if not from any.
     pub(crate) networks: Option<String>,
     pub(crate) status: Status,
@@ -70,7 +71,6 @@ impl KeyRow {
         };
         let is_over = key.is_over(now);
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
-        let client: Vec<_> = [&key.last_address, &key.last_program].into_iter().flatten().map(String::as_str).collect();
         Self {
             id: key.id.to_string(),
             name: key.name.clone(),
@@ -79,7 +79,8 @@ impl KeyRow {
             created_by: by(&key.created_by),
             last_used_at: key.last_used_at.map(relative),
             unused: unused(key, now).filter(|_| !is_over && !key.is_awaited(now) && last_refused_at(key).is_none()),
-            client: Some(client.join(", ")).filter(|client| !client.is_empty()),
+            last_address: key.last_address.clone(),
+            last_program: key.last_program.clone(),
             networks: Some(key.allowed_networks.to_string()).filter(|_| !key.allowed_networks.are_any()),
             status: Status::new(key, answers, visitor, now),
             status_at,

@@ -16,12 +16,13 @@ use intake_edge as edge;
 use crate::api_keys::answers::{CREATED, is_accepted};
 use crate::api_keys::chart::Chart;
 use crate::api_keys::key_row::KeyRow;
-use crate::api_keys::refusals::{RefusalRow, is_own_setting, phrase};
+use crate::api_keys::refusals::{Phrase, RefusalRow, is_own_setting, phrase, phrase_of_status};
 use crate::api_keys::{OwnKey, SeenKey};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
 use crate::page::number::grouped;
 use crate::page::part::Part;
+use crate::page::patient_field::field_in_words;
 use crate::page::shell::{Shell, render};
 
 /// Number of reasons that are shown: the others are rare.
@@ -66,6 +67,8 @@ struct Successor {
 pub(crate) struct Reason {
     pub(crate) status: u16,
     pub(crate) words: &'static str,
+    /// Meaning, and who mends it.
+    meaning: &'static str,
     pub(crate) is_own_setting: bool,
     /// Each with how often it was refused.
     pub(crate) fields: Vec<(String, u64)>,
@@ -73,8 +76,18 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
+    /// The fields in words, with their counts.
     fn counted_fields(&self) -> String {
-        let fields = self.fields.iter().map(|(field, count)| format!("{field} ({})", grouped(*count)));
+        self.counted(field_in_words)
+    }
+
+    /// The same for developers.
+    fn counted_names(&self) -> String {
+        self.counted(|field| field)
+    }
+
+    fn counted(&self, name: impl Fn(&str) -> &str) -> String {
+        let fields = self.fields.iter().map(|(field, count)| format!("{} ({})", name(field), grouped(*count)));
         fields.collect::<Vec<_>>().join(", ")
     }
 }
@@ -148,9 +161,11 @@ pub(crate) fn reasons(answers: &[AnswerCount], refusals: &[Refusal]) -> Vec<Reas
         let mut fields: Vec<_> = fields.into_iter().map(|(field, count)| (field.to_owned(), count)).collect();
         fields.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let reason = reason_of(status, refusals);
+        let Phrase { words, meaning } = reason.map_or_else(|| phrase_of_status(status), phrase);
         Reason {
             status,
-            words: reason.map_or_else(|| words(status), phrase),
+            words,
+            meaning,
             is_own_setting: reason.is_some_and(is_own_setting),
             fields,
             count: grouped(count),
@@ -164,22 +179,6 @@ fn reason_of(status: u16, refusals: &[Refusal]) -> Option<RefusalReason> {
     let mut kept = refusals.iter().filter(|refusal| refusal.code.0 == status).map(|refusal| refusal.reason);
     let first = kept.next()?;
     first.filter(|_| kept.all(|reason| reason == first))
-}
-
-/// Returns what a status means, for people who do not send requests themselves.
-fn words(status: u16) -> &'static str {
-    match status {
-        400 => "Malformed JSON or header",
-        401 => "Key not accepted",
-        408 => "Did not arrive in time",
-        410 => "Patient erased",
-        413 => "Too large",
-        415 => "Not UTF-8 JSON",
-        422 => "Invalid fields",
-        426 => "Sent unencrypted",
-        429 => "Too many requests",
-        _ => "Not answered by the service",
-    }
 }
 
 #[cfg(test)]
@@ -228,7 +227,10 @@ mod tests {
             .collect();
         assert_eq!(
             shown,
-            [(422, "phoneNumber (6), email (3)".to_owned(), "7".to_owned()), (400, String::new(), "2".to_owned())]
+            [
+                (422, "Phone number (6), Email address (3)".to_owned(), "7".to_owned()),
+                (400, String::new(), "2".to_owned())
+            ]
         );
     }
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::account::confirm::{Confirmation, INVITE, Proof, Waiting, confirm, go_on, waiting_invitation};
 use crate::mails::Mails;
-use crate::members::{MEMBERS, open_invitation, path_of_invitation};
+use crate::members::{MEMBERS, ROLES, open_invitation, path_of_invitation};
 use crate::page::base_url::BaseUrl;
 use crate::page::confirm::ConfirmPage;
 use crate::page::cookie;
@@ -34,6 +34,7 @@ struct InvitePage {
     shell: Shell,
     alert: Option<String>,
     are_mailed: bool,
+    chosen: Role,
     invite: InviteFields,
 }
 
@@ -84,7 +85,10 @@ fn show_form(
     invite: InviteFields,
 ) -> Result<HttpResponse, PageError> {
     let are_mailed = visitor.shared::<Mails>()?.are_sent();
-    render(status, &InvitePage { shell: Shell::new("members", visitor), alert, are_mailed, invite })
+    render(
+        status,
+        &InvitePage { shell: Shell::new("members", visitor), alert, are_mailed, chosen: invite.role, invite },
+    )
 }
 
 pub(crate) async fn invite(
@@ -202,8 +206,8 @@ async fn make(
             Ok(made) => return show(visitor, role, &made),
             Err(InviteError::TooMany) => {
                 let alert = format!(
-                    "Your organisation has {PEOPLE_MAX} members and open invitations, which is the limit. Remove or \
-                     revoke one first."
+                    "Your organisation has {PEOPLE_MAX} members and open invitations, which is the limit. Remove a \
+                     member or withdraw an invitation first."
                 );
                 (StatusCode::CONFLICT, Some(alert), None)
             }
@@ -251,14 +255,4 @@ impl Default for InviteFields {
 impl InviteFields {
     /// Most people need no more.
     const USUAL_ROLE: Role = Role::KeyManager;
-    /// Every role, the usual one first.
-    const ROLES: [Role; 3] = [Self::USUAL_ROLE, Role::Auditor, Role::Administrator];
-
-    fn duty(role: Role) -> &'static str {
-        match role {
-            Role::Administrator => "Manages members and keys, and sees activity. Can do everything.",
-            Role::KeyManager => "Creates, replaces, pauses and revokes keys. Can't see members or activity.",
-            Role::Auditor => "Sees keys, members and activity, and changes nothing.",
-        }
-    }
 }

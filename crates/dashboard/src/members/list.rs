@@ -18,7 +18,7 @@ use crate::page::visitor::{Auditor, Visitor};
 pub(crate) const LAST_ADMINISTRATOR: &str = "You're the only administrator. Make someone else an administrator first.";
 
 /// Reason why only the operator of the service can let a member in again.
-pub(crate) const OPERATORS_ONLY: &str = "Only the service's operator can do this for this person. Nothing was changed.";
+pub(crate) const OPERATORS_ONLY: &str = "Only the service operator can do this for this person. Nothing was changed.";
 
 #[derive(Template)]
 #[template(path = "members/list.html")]

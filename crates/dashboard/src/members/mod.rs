@@ -35,6 +35,18 @@ pub(crate) fn with_article(role: Role) -> &'static str {
     }
 }
 
+/// Every role as it is offered, the usual one first.
+pub(crate) const ROLES: [Role; 3] = [Role::KeyManager, Role::Auditor, Role::Administrator];
+
+/// Returns what a member with this role can do.
+pub(crate) fn duty(role: Role) -> &'static str {
+    match role {
+        Role::Administrator => "Manages members and keys, and sees activity. Can do everything.",
+        Role::KeyManager => "Creates, replaces, pauses and revokes keys. Can't see members or activity.",
+        Role::Auditor => "Sees keys, members and activity, and changes nothing.",
+    }
+}
+
 /// The member in the path, who belongs to the organisation of the visitor, an administrator.
 pub(crate) struct OwnMember {
     pub(crate) visitor: Visitor,

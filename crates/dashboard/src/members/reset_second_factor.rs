@@ -59,8 +59,9 @@ fn confirm_page(OwnMember { visitor, member, .. }: &OwnMember) -> ConfirmPage<'s
     ConfirmPage {
         shell: Shell::new("members", visitor),
         title: format!("Reset {}'s two-step sign-in?", member.name),
-        text: "Their authenticator app, recovery codes and passkeys are removed, and their sessions end. They sign in \
-               without it until they set it up again. Make sure that it is really they who ask for it.",
+        text: "Their authenticator app, recovery codes and passkeys are removed, and their sessions end. Until \
+               they set it up again, a password is enough to sign in. First check, in person or by phone, that they \
+               asked for this.",
         action: format!("/settings/members/{}/reset-second-factor", member.id),
         button: "Reset two-step sign-in",
         is_danger: true,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::account::ACCOUNT;
 use crate::mails::Mails;
 use crate::members::list::{LAST_ADMINISTRATOR, refuse};
-use crate::members::{MEMBERS, OwnMember, with_article};
+use crate::members::{MEMBERS, OwnMember, ROLES, with_article};
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
 use crate::page::part::{Members, Part};

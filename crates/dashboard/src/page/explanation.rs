@@ -37,7 +37,7 @@ pub(super) const BAD_ADDRESS: Explanation = (
 );
 pub(super) const NO_INVITATION: Explanation = (
     "This invitation no longer works",
-    "It was used or revoked, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
+    "It was used or withdrawn, it has expired, or the link is incomplete. Ask the person who sent it for another one.",
 );
 pub(super) const NO_PASSWORD_RESET: Explanation = (
     "This reset link no longer works",
@@ -58,8 +58,8 @@ pub(super) const NO_OTHER_EMAIL: Explanation = (
 );
 pub(super) const ORGANISATION_SUSPENDED: Explanation = (
     "Your organisation is suspended",
-    "All of its keys are refused, and no key can be created, until the operator of this service resumes it. \
-    Nothing is lost. Ask the operator why.",
+    "All of its keys are refused, and no key can be created, until the service operator resumes it. \
+    Nothing is lost. Ask the service operator why.",
 );
 pub(super) const KEY_TOO_LONG: Explanation =
     ("The key must expire sooner", "Your organisation limits how long keys work. Go back, and choose an earlier date.");
@@ -75,6 +75,6 @@ pub(super) const FULL: Explanation =
     ("One moment", "The service is busy or cannot reach its database. Try again in a few seconds.");
 pub(super) const LOCKED: Explanation = (
     "Not done",
-    "Something else holds this in the database, so nothing was changed. If it lasts, ask those who run intake.",
+    "Something else holds this in the database, so nothing was changed. If it lasts, ask the service operator.",
 );
 pub(super) const UNEXPECTED: Explanation = ("Something went wrong", "An unexpected error occurred. Try again.");

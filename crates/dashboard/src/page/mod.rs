@@ -24,6 +24,7 @@ pub(crate) mod notice;
 pub(crate) mod number;
 pub(crate) mod part;
 pub(crate) mod passwords;
+pub(crate) mod patient_field;
 pub(crate) mod refusal_records;
 pub(crate) mod refused;
 pub(crate) mod router;

@@ -169,7 +169,7 @@ fn an_invitation_is_withdrawn_in_a_browser() {
     browser.wait_for("won't be shown again");
     browser.press("Back to members");
     browser.wait_for("Open invitations");
-    browser.press("Withdraw");
+    browser.press("Withdraw the invitation for mistyped@clinic.example");
     browser.wait_for("Withdraw the invitation for mistyped@clinic.example?");
     browser.press("Withdraw invitation");
     browser.wait_for("The invitation was withdrawn.");

@@ -88,7 +88,7 @@ fn a_passkey_is_added_and_is_the_second_step_and_the_only_one() {
     add(&browser, "The same");
     browser.wait_for("This device already has a passkey of yours.");
     browser.press("Cancel");
-    browser.press("Remove passkey");
+    browser.press("Remove passkey Work laptop");
     browser.wait_for("Remove the passkey “Work laptop”?");
     browser.press("Remove passkey");
     browser.wait_for("The passkey was removed, and");

@@ -6,7 +6,7 @@ use intake_test_support::{Browser, request};
 use crate::accounts::permissions::while_the_role_becomes;
 use crate::dashboard::pages::{fill, walled_routes};
 use crate::fixtures::{
-    Member, PASSWORD, TestApp, accept, between, confirm_identity, password_field, post, service, unconfirm,
+    Member, PASSWORD, TestApp, accept, between, choose_role, confirm_identity, password_field, post, service, unconfirm,
 };
 
 /// Pages that every person who is signed in may open, whatever their organisation requires.
@@ -304,6 +304,23 @@ fn confirming_makes_the_invitation_that_was_asked_for_once() {
 }
 
 #[test]
+fn a_role_is_changed_on_the_cards_that_an_invitation_has() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    drop(key_manager(&app, &ada));
+    let cards = |path: &str| {
+        let page = ada.get(path).text();
+        let (_, cards) = page.split_once("<fieldset class=\"options\"><legend>Role</legend>").unwrap();
+        cards.split("</fieldset>").next().unwrap().replace(" checked", "")
+    };
+    let role = ada.page_about("Grace", "role");
+    assert_eq!(cards(&role), cards("/settings/members/invite"));
+    assert!(ada.get(&role).text().contains("name=\"role\" value=\"key-manager\" checked"));
+    assert!(!ada.get(&role).text().contains("made stop working"), "that is about administrators");
+    assert!(ada.get(&ada.page_about("Ada", "role")).status == 409, "the last administrator");
+}
+
+#[test]
 fn a_role_is_changed_in_a_browser() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
@@ -315,7 +332,7 @@ fn a_role_is_changed_in_a_browser() {
     browser.press("Change role");
     confirm_identity(&browser);
     browser.wait_for("Change the role of Ada");
-    let _ = browser.run("document.getElementById('role').value = 'key-manager'");
+    choose_role(&browser, "key-manager");
     browser.press("Change role");
     browser.wait_for("Ada is a key manager now.");
     browser.press("Activity");

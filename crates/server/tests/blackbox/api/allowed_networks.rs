@@ -209,7 +209,7 @@ fn the_advice_after_a_refused_request_fits_the_reason_that_is_shown() {
     for _ in 0..2 {
         assert_eq!(send_from(&app.service, &key, "203.0.113.9", &wrong).status, 422);
     }
-    wait_for("the field", || told().contains("A request was refused: phoneNumber. Tell the vendor."));
+    wait_for("the field", || told().contains("A request was refused: Phone number. Tell the vendor."));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn refusals_by_the_own_list_of_networks_are_not_the_vendors() {
     for expected in [
         "No patient is received: every request is refused. Reason: From an address that isn't in Allowed networks.",
         "The last one came from 198.51.100.7.",
-        "<th scope=\"row\">From an address that isn't in Allowed networks (401)</th>",
+        "<th scope=\"row\">From an address that isn't in Allowed networks (401)<span class=\"by\">If the vendor has moved,",
         "none yet; last refused request <time",
     ] {
         assert!(page.replace("&#39;", "'").contains(expected), "{expected}: {page}");

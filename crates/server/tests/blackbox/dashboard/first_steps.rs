@@ -48,7 +48,7 @@ fn the_address_for_integrations_is_there_to_copy_and_settings_lead_to_the_keys()
     browser.open(&app.url("/settings"));
     browser.wait_for("No API keys yet.");
     assert_eq!(browser.url(), app.url("/settings/api-keys"));
-    assert_eq!(browser.value("Base URL"), app.url("/api/v1"));
+    assert_eq!(browser.value("Address for the vendor"), app.url("/api/v1"));
     browser.press("Copy");
     browser.wait_for("Copied.");
     browser.press("API docs");
@@ -67,11 +67,15 @@ fn the_first_steps_end_when_all_are_done() {
     let made = ada.post("/settings/api-keys", &format!("id={id}&name=Desk")).text();
     let key = crate::fixtures::demo_key(&between(&made, "id=\"key\" value=\"", "\""));
     assert_eq!(to_do(), 3);
+    let waiting = format!("<a href=\"/settings/api-keys/{id}\">Wait for the vendor&#39;s first patient</a>");
+    assert!(ada.get("/settings/api-keys").text().contains(&waiting));
     assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412 345 678")).status, 422);
-    let refused = "Send your first request: all were refused so far (phoneNumber)";
+    let refused = "Wait for the vendor&#39;s first patient: all were refused so far (Phone number)";
     wait_for("the refusal", || ada.get("/settings/api-keys").text().contains(refused));
     assert_eq!(to_do(), 3, "a refused request is no success");
-    assert!(ada.get("/settings/api-keys").text().contains("Only refusals</span><span class=\"by\">phoneNumber</span>"));
+    assert!(
+        ada.get("/settings/api-keys").text().contains("Only refusals</span><span class=\"by\">Phone number</span>")
+    );
     assert_eq!(app.service.create(&key, &patient()).status, 201);
     wait_for("the first use", || to_do() == 2);
     let grace = Member::join(app.service.client(), &ada.invite("grace@clinic.example"), "Grace");

@@ -117,7 +117,7 @@ fn a_replacement_expires_with_the_old_key_unless_another_end_is_chosen() {
     app.database.connect().batch_execute(aged).unwrap();
     browser.press("Done");
     choose_action(&browser, "Front desk", "Replace");
-    browser.wait_for("Same as the old key (90 days)");
+    browser.wait_for("90 days, as before: until ");
     assert_eq!(browser.value("Expires"), "same");
     let choose = |lasts: &str, day: &str| {
         let fill = format!(

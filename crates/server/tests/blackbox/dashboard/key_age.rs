@@ -106,7 +106,7 @@ fn an_administrator_limits_the_age_with_and_without_scripts() {
         browser.press("API keys");
         browser.wait_for("Works longer than 30 days");
         browser.press("Front desk");
-        browser.wait_for("Works longer than the 30 days that your organisation allows: replace it");
+        browser.wait_for("Expires later than your organisation's limit of 30 days: replace it");
         browser.press("Replace");
         browser.press("Create replacement");
         browser.wait_for("won't be shown again");

@@ -63,7 +63,7 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
         "422 | Unknown fields (strict mode) | 127.0.0.1 | strict",
         "413 | Too large | 127.0.0.1 | large",
         "400 | Malformed JSON or header | 127.0.0.1 | torn",
-        "422 | Invalid fields: email | 127.0.0.1 | wrong",
+        "422 | Invalid fields: Email address | 127.0.0.1 | wrong",
         "426 | Sent unencrypted | 127.0.0.1 | in-clear",
     ];
     for (row, expected) in shown.iter().zip(expected) {
@@ -73,11 +73,15 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     let reasons = rows(&ada, id, "Refusals").join("\n");
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     assert!(page.contains("1 accepted") && page.contains("8 refused"), "426 is among them: {page}");
-    assert!(page.contains("<th scope=\"row\">Sent unencrypted (426)</th>"), "{reasons}");
+    assert!(
+        page.contains("<th scope=\"row\">Sent unencrypted (426)<span class=\"by\">Others may have read the key"),
+        "{reasons}"
+    );
     let message = between(&page, "<pre id=\"message\"", "</pre>");
     for expected in [
         "Test Clinic: requests with the API key for “Test key” (",
         "- Sent unencrypted (426): 1\n",
+        "email (1)\n",
         "Instructions for developers: https://",
         "401, request ID revoked\n",
     ] {

@@ -199,7 +199,7 @@ pub(crate) fn visit_every_page(app: &TestApp, browser: &Browser, member: &str, k
     drop(app.member("grace@clinic.example"));
     tour.look_at(Needs::AnUnconfirmedMember, no_id);
     confirm_identity(browser);
-    browser.wait_for("Base URL");
+    browser.wait_for("Address for the vendor");
     tour.open("/settings/members/invite", 200);
     browser.fill("Email", "mary@clinic.example");
     browser.press("Create invitation link");

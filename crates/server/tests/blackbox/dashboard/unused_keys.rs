@@ -70,11 +70,11 @@ fn a_person_filters_by_days_and_the_page_of_a_key_says_how_long() {
         make_keys(app);
         browser.open(&app.url("/settings/api-keys?sort=name"));
         let _ = browser.run("document.querySelector('.find details').open = true");
-        browser.fill("Unused for (days)", "90");
+        browser.fill("Days without use", "90");
         browser.press("Apply");
         browser.wait_for("Silent");
         assert!(!browser.text().contains("Busy") && !browser.text().contains("Quiet"), "{}", browser.text());
-        assert_eq!(browser.value("Unused for (days)"), "90");
+        assert_eq!(browser.value("Days without use"), "90");
         browser.press("Silent");
         browser.wait_for("Unused for 200 days");
         browser.press("API keys");

@@ -308,13 +308,13 @@ fn a_small_channel_of_which_every_request_is_refused_is_a_mail_on_the_same_day()
     assert_eq!(found.len(), 1, "{:?}", server.mails());
     let mail = &found[0];
     assert!(mail.contains("No patient is received through these API keys of Test Clinic (development)"), "{mail}");
-    assert!(mail.contains("24 requests refused, most of them because of phoneNumber."), "{mail}");
+    assert!(mail.contains("24 requests refused, most of them because of Phone number."), "{mail}");
     assert!(mail.contains("12 requests refused") && mail.contains("6 requests refused"), "{mail}");
     assert_eq!(mail.matches("/settings/api-keys/").count(), 3, "{mail}");
     setup.look(&server);
     assert_eq!(server.mails().len(), 1, "neither again, nor as silent: {:?}", server.mails());
     let list = setup.ada.get("/settings/api-keys").text();
-    assert_eq!(list.matches("Only refusals</span><span class=\"by\">phoneNumber</span>").count(), 3, "{list}");
+    assert_eq!(list.matches("Only refusals</span><span class=\"by\">Phone number</span>").count(), 3, "{list}");
     assert!(!list.contains("Often refused"), "{list}");
     let id = setup.app.database.texts("SELECT id::text FROM api_keys WHERE name = 'One day'").remove(0);
     assert!(
@@ -322,7 +322,7 @@ fn a_small_channel_of_which_every_request_is_refused_is_a_mail_on_the_same_day()
             .ada
             .get(&format!("/settings/api-keys/{id}"))
             .text()
-            .contains("every request is refused. Reason: phoneNumber.")
+            .contains("every request is refused. Reason: Phone number.")
     );
     setup.uses(&id, DAILY, 0, 12);
     assert!(!setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("No patient is received"));
