@@ -1,6 +1,6 @@
 //! What integrators do with the service, done with the tools that they use: clients generated from the OpenAPI
 //! document, linters, thousands of examples made from it, and every block of the guide run as it is printed.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking and say why")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests fail by panicking and say why")]
 
 mod compare_day;
 mod conversions;
