@@ -42,7 +42,7 @@ pub(crate) struct KeyRow {
     pub(crate) only_refused: Option<Cause>,
     /// Time of the last refusal, if nothing was ever accepted.
     pub(crate) last_refused_at: Option<Moment>,
-    /// How often the key is refused, if that is often but not always.
+    /// Text about refusals that are frequent, but not all there is.
     pub(crate) often_refused: Option<String>,
     /// Time at which the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
@@ -62,13 +62,7 @@ impl KeyRow {
     ) -> Self {
         let SignedIn { key_age_max: age, zone, .. } = *visitor;
         let [exact, relative, end] = [exact, relative, end].map(|form| move |at| form(at, zone));
-        let status_at = match key.status(now) {
-            KeyStatus::Revoked(at) | KeyStatus::Suspended(at) | KeyStatus::Paused(at) | KeyStatus::Expired(at) => {
-                Some(exact(at))
-            }
-            KeyStatus::ActiveUntil(at) => Some(end(at)),
-            KeyStatus::Active => None,
-        };
+        let status_at = since_or_until(key.status(now), zone);
         let is_over = key.is_over(now);
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
         Self {
@@ -106,12 +100,22 @@ impl KeyRow {
     }
 }
 
+fn since_or_until(status: KeyStatus, zone: Zone) -> Option<Moment> {
+    match status {
+        KeyStatus::Revoked(at) | KeyStatus::Suspended(at) | KeyStatus::Paused(at) | KeyStatus::Expired(at) => {
+            Some(exact(at, zone))
+        }
+        KeyStatus::ActiveUntil(at) => Some(end(at, zone)),
+        KeyStatus::Active => None,
+    }
+}
+
 /// Time of a key's last refusal, if nothing was ever accepted with it.
 pub(crate) fn last_refused_at(key: &KeyRecord) -> Option<OffsetDateTime> {
     key.only_refused.as_ref().filter(|_| key.last_used_at.is_none())?.last_at
 }
 
-/// How often a key is refused, if members got a mail about that lately, or half of its requests are refused.
+/// Text about frequent refusals: members got a mail about them lately, or they are half of the requests.
 fn often_refused(key: &KeyRecord, answers: &[AnswerCount], zone: Zone, now: OffsetDateTime) -> Option<String> {
     let is_some = key.status(now).is_active() && key.only_refused.is_none();
     let more = key.is_refused_more(now).then(|| "more often than usual".to_owned());

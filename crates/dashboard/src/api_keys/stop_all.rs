@@ -97,7 +97,7 @@ pub(crate) async fn resume(
     resume_together(&visitor, &form, keys.as_ref()).await
 }
 
-/// Resumes keys that were selected and paused: whoever manages keys may do that.
+/// Resumes keys that were selected and paused, which every key manager may do.
 pub(crate) async fn resume_paused(
     KeyManager(visitor): KeyManager,
     form: Form<ResumeForm>,

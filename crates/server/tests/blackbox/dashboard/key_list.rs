@@ -343,7 +343,7 @@ fn the_page_of_a_key_and_the_pages_to_select_it_show_the_status_that_the_list_sh
             "Often refused" => uses + &of_days(&id, 201, "", 2) + &of_days(&id, 422, "", 2),
             "Check numbers" => uses + &of_days(&id, 201, "", 9) + &of_days(&id, 201, "unusual-number", 9),
             "Paused" => format!("{uses} UPDATE api_keys SET paused_at = now() WHERE id = '{id}';"),
-            // A first wrong request, and requests that were wrong until someone mended them.
+            // Fewer than half.
             "Active" => uses + &of_days(&id, 201, "", 2) + &of_days(&id, 422, "", 1),
             _ => uses,
         };

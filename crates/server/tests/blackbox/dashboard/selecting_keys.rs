@@ -55,11 +55,12 @@ fn the_marked_keys_are_paused_or_revoked_and_no_other() {
 }
 
 #[test]
-fn keys_that_were_paused_together_are_resumed_together_by_whoever_manages_keys() {
+fn keys_that_were_paused_together_are_resumed_together_by_a_key_manager() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
-    let join = |email, role| Member::join(app.service.client(), &ada.invite_as(email, role), "Grace");
-    let (grace, mary) = (join("grace@clinic.example", "key-manager"), join("mary@clinic.example", "auditor"));
+    let join = |email, role, name| Member::join(app.service.client(), &ada.invite_as(email, role), name);
+    let grace = join("grace@clinic.example", "key-manager", "Grace");
+    let mary = join("mary@clinic.example", "auditor", "Mary");
     let keys = [(); 4].map(|()| app.clinic.key());
     let [one, other, alone, apart] = &keys;
     let accepted = || keys.each_ref().map(|key| is_accepted(&app, key));
