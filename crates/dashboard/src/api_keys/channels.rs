@@ -22,6 +22,8 @@ use crate::page::visitor::Visitor;
 
 /// Keys with a row of their own: more than a clinic has channels. The others are one row.
 const ROWS_MAX: usize = 100;
+/// Keys that are shown before the others are unfolded: those that matter.
+const ROWS_SHOWN: usize = 10;
 
 #[derive(Template)]
 #[template(path = "api_keys/channels.html")]
@@ -31,6 +33,11 @@ struct ChannelsPage {
     weeks: Vec<String>,
     /// All keys together first.
     rows: Vec<Channel>,
+    /// Further keys, which are folded away, and how many they are.
+    further: Vec<Channel>,
+    further_count: String,
+    /// The patients of each vendor contact that is named, the most first.
+    vendors: Vec<(String, String)>,
     /// "24 keys": those that work or are paused and sent none.
     others: Option<String>,
 }
@@ -71,18 +78,57 @@ pub(crate) async fn channels(
     let others = Some(counted(others, "key")).filter(|_| others > 0);
     let sum = merged(by_key.iter().map(|(_, days)| days));
     let weeks = weeks(since);
-    let mut rows = vec![Channel::new("All keys".to_owned(), &sum, &sum, &weeks, since)];
-    for (key, days) in by_key.iter().take(ROWS_MAX) {
+    let mut rows = if sum.is_empty() { Vec::new() } else { channels_of(&by_key, &sum, &weeks, since) };
+    let further = rows.split_off(rows.len().min(1 + ROWS_SHOWN));
+    let page = ChannelsPage {
+        shell: Shell::new("keys", &visitor),
+        weeks: weeks.into_iter().map(|week| label(week, since)).collect(),
+        rows,
+        further,
+        further_count: counted(by_key.len().saturating_sub(ROWS_SHOWN), "more key"),
+        vendors: vendors(&by_key),
+        others,
+    };
+    render(StatusCode::OK, &page)
+}
+
+/// A row for all keys, one for each key, and one for those that are too many.
+fn channels_of(by_key: &[(&KeyRecord, ByDay)], sum: &ByDay, weeks: &[Date], since: Date) -> Vec<Channel> {
+    let (named, others) = by_key.split_at(by_key.len().min(ROWS_MAX));
+    let rest = merged(others.iter().map(|(_, days)| days));
+    let of_others = (!others.is_empty()).then_some(&rest);
+    let all: Vec<_> = named.iter().map(|(_, days)| days).chain(of_others).collect();
+    let mut shares = shares(&all.iter().map(|days| total(days)).collect::<Vec<_>>()).into_iter();
+    let mut row = |name, days| Channel::new(name, days, shares.next().unwrap_or_default(), weeks, since);
+    let mut rows = vec![Channel::new("All keys".to_owned(), sum, 100, weeks, since)];
+    for (key, days) in named {
         let (link, hint) = (Some(format!("/settings/api-keys/{}", key.id)), format!("…{}", key.hint));
-        rows.push(Channel { link, hint, ..Channel::new(key.name.clone(), days, &sum, &weeks, since) });
+        rows.push(Channel { link, hint, ..row(key.name.clone(), days) });
     }
-    if let Some(others @ [_, ..]) = by_key.get(ROWS_MAX..) {
-        let days = merged(others.iter().map(|(_, days)| days));
-        rows.push(Channel::new(counted(others.len(), "other key"), &days, &sum, &weeks, since));
+    rows.extend(of_others.map(|days| row(counted(others.len(), "other key"), days)));
+    rows
+}
+
+/// The patients of each vendor contact.
+fn vendors(by_key: &[(&KeyRecord, ByDay)]) -> Vec<(String, String)> {
+    let mut totals: BTreeMap<&str, u64> = BTreeMap::new();
+    for (key, days) in by_key.iter().filter(|(key, _)| !key.contact.is_empty()) {
+        *totals.entry(&key.contact).or_default() += total(days);
     }
-    let weeks = weeks.into_iter().map(|week| label(week, since)).collect();
-    let rows = if sum.is_empty() { Vec::new() } else { rows };
-    render(StatusCode::OK, &ChannelsPage { shell: Shell::new("keys", &visitor), weeks, rows, others })
+    let mut totals: Vec<_> = totals.into_iter().collect();
+    totals.sort_by_key(|(_, total)| Reverse(*total));
+    totals.into_iter().map(|(contact, total)| (contact.to_owned(), grouped(total))).collect()
+}
+
+/// The share of each number in percent. They add up to 100: those that lost most by rounding down are rounded up.
+fn shares(totals: &[u64]) -> Vec<u64> {
+    let sum = totals.iter().sum::<u64>().max(1);
+    let mut shares: Vec<_> = totals.iter().map(|total| total * 100 / sum).collect();
+    let mut by_loss: Vec<_> = totals.iter().map(|total| total * 100 % sum).zip(&mut shares).collect();
+    by_loss.sort_by_key(|(loss, _)| Reverse(*loss));
+    let missing = by_loss.iter().map(|(loss, _)| loss).sum::<u64>() / sum;
+    by_loss.into_iter().zip(0..missing).for_each(|((_, share), _)| *share += 1);
+    shares
 }
 
 /// The patients of a key by day. A repeated answer is no patient.
@@ -129,12 +175,11 @@ fn monday(day: Date) -> Date {
 }
 
 impl Channel {
-    fn new(name: String, days: &ByDay, all: &ByDay, weeks: &[Date], since: Date) -> Self {
+    fn new(name: String, days: &ByDay, share: u64, weeks: &[Date], since: Date) -> Self {
         let count = |(day, count): (&Date, &u64)| AnswerCount { day: *day, code: CREATED, field: None, count: *count };
         let bars = Sparkline::new(&days.iter().map(count).collect::<Vec<_>>(), since).accepted;
         let of_week =
             |week: Date| days.iter().filter(|(day, _)| monday(**day) == week).map(|(_, count)| count).sum::<u64>();
-        let share = total(days) * 100 / total(all).max(1);
         Self {
             name,
             link: None,
@@ -174,7 +219,7 @@ mod tests {
             answer(date!(2025 - 12 - 03), Some(REPLAYED), 4),
         ];
         let days = by_day(&answers);
-        let shown = Channel::new("Desk".to_owned(), &days, &merged([&days, &days].into_iter()), &weeks(SINCE), SINCE);
+        let shown = Channel::new("Desk".to_owned(), &days, 50, &weeks(SINCE), SINCE);
         assert_eq!(weeks(date!(2025 - 11 - 03))[0], date!(2025 - 11 - 03), "a week that lies within the days");
         assert_eq!(shown.weeks, ["4", "0", "0", "0"]);
         assert_eq!((shown.total.as_str(), shown.share.as_str()), ("1,006", "50%"));
@@ -184,7 +229,15 @@ mod tests {
     #[test]
     fn a_small_share_is_not_nothing() {
         let few = by_day(&[answer(SINCE, None, 1)]);
-        let all = by_day(&[answer(SINCE, None, 1_000)]);
-        assert_eq!(Channel::new("Desk".to_owned(), &few, &all, &weeks(SINCE), SINCE).share, "under 1%");
+        let [_, share] = shares(&[999, 1])[..] else { panic!("a share each") };
+        assert_eq!(Channel::new("Desk".to_owned(), &few, share, &weeks(SINCE), SINCE).share, "under 1%");
+    }
+
+    #[test]
+    fn shares_add_up_to_a_hundred() {
+        assert_eq!(shares(&[59, 536]), [10, 90]);
+        assert_eq!(shares(&[1, 1, 1]), [34, 33, 33]);
+        assert_eq!(shares(&[7; 15]).iter().sum::<u64>(), 100);
+        assert_eq!((shares(&[]), shares(&[0])), (vec![], vec![0]));
     }
 }

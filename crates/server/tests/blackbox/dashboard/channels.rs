@@ -1,8 +1,9 @@
 //! Patients by channel: counts of all keys of an organisation, for each of its members.
 
+use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, patient, wait_for};
 
-use crate::fixtures::{Member, TestApp};
+use crate::fixtures::{Member, TestApp, between};
 use crate::patient_with;
 
 const CHANNELS: &str = "/settings/api-keys/channels";
@@ -39,6 +40,27 @@ fn patients_of_each_key_are_counted_and_nothing_else() {
     assert!(ada.get("/settings/api-keys").text().contains(&format!("href=\"{CHANNELS}\">Patients by channel</a>")));
     let auditor = Member::join(app.service.client(), &ada.invite_as("olga@clinic.example", "auditor"), "Olga");
     assert!(auditor.get(CHANNELS).text().contains("<strong>4</strong>"));
+}
+
+#[test]
+fn ten_keys_are_shown_the_others_folded_and_shares_add_up_to_a_hundred() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    for _ in 0..12 {
+        let _ = app.clinic.key();
+    }
+    let counts = "UPDATE api_keys SET contact = CASE name WHEN 'Test key' THEN 'Acme <02>' END;
+        INSERT INTO key_answers SELECT organisation_id, id, day, day, 201, '', 7
+        FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS day) AS today";
+    app.database.connect().batch_execute(counts).unwrap();
+    let page = ada.get(CHANNELS).text();
+    let (shown, folded) = page.split_once("<summary>2 more keys</summary>").unwrap();
+    let rows = |part: &str| part.matches("data-label=\"Share\"").count();
+    assert_eq!([shown, folded].map(rows), [11, 2], "{page}");
+    let shares = page.split("data-label=\"Share\">").skip(2).map(|rest| rest.split('%').next().unwrap());
+    assert_eq!(shares.map(|share| share.parse::<u32>().unwrap()).sum::<u32>(), 100, "{page}");
+    let vendors = between(&page, "aria-label=\"Patients by vendor contact\"", "</table>");
+    assert!(vendors.contains("Acme &#60;02&#62;") && vendors.contains("<strong>84</strong>"), "{vendors}");
 }
 
 #[test]
