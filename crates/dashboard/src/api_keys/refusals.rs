@@ -3,16 +3,20 @@
 
 use intake_domain::{OnlyRefused, Refusal, RefusalReason, Zone};
 
-use crate::page::moment::{Moment, exact};
+use crate::page::moment::{Moment, day_and_time, exact};
 use crate::page::patient_field::fields_in_words;
 
 /// A row of the table.
 pub(crate) struct RefusalRow {
     pub(crate) at: Moment,
+    /// The same with its day, for a reader of another day.
+    pub(crate) dated: String,
     pub(crate) status: u16,
     pub(crate) reason: &'static str,
     /// The fields that broke rules, separated by commas.
     pub(crate) fields: String,
+    /// The fields as developers know them.
+    pub(crate) names: String,
     pub(crate) is_simulated: bool,
     /// Address from which it came; empty if that is not known.
     pub(crate) address: String,
@@ -25,9 +29,11 @@ impl RefusalRow {
         let address = refusal.address.map(|address| address.to_string()).unwrap_or_default();
         Self {
             at: exact(refusal.at, zone),
+            dated: day_and_time(refusal.at, zone),
             status: refusal.code.0,
             reason,
             fields: fields_in_words(refusal.fields.iter().map(AsRef::as_ref)),
+            names: refusal.fields.join(", "),
             is_simulated: refusal.is_simulated,
             address,
             request_id: refusal.request_id,

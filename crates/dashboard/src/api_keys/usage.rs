@@ -1,15 +1,15 @@
 //! The page of a key: what is known about it, and how it was used in the last 30 days: a bar for each day with accepted
 //! and refused requests, why requests were refused, and the last refusals with their request ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
 use intake_domain::{
-    AnswerCount, COUNTED_MIN, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal, RefusalReason,
-    first_kept_day,
+    AnswerCount, COUNTED_MIN, Definition, Field, KeyActivity, KeyFormat, KeyId, KeyQuality, KeySuccessor, Refusal,
+    RefusalReason, first_kept_day,
 };
 use intake_edge as edge;
 
@@ -43,6 +43,8 @@ struct UsagePage<'a> {
     refused: String,
     chart: Chart,
     reasons: Vec<Reason>,
+    /// The rules of the fields that were refused.
+    rules: Vec<String>,
     /// Note of the members about the key, and whom to call.
     note: &'a str,
     contact: &'a str,
@@ -106,6 +108,7 @@ pub(crate) async fn page(
         let counted = answers.iter().filter(|answer| answer.field.is_none() && is_accepted(answer.code) == accepted);
         grouped(counted.map(|answer| answer.count).sum())
     };
+    let reasons = reasons(&answers, &refusals);
     let (list, filter) = (filter.list(), filter.on_key_page());
     let page = UsagePage {
         shell: Shell::new("keys", &visitor),
@@ -115,7 +118,8 @@ pub(crate) async fn page(
         accepted: total(true),
         refused: total(false),
         chart: Chart::new(&answers, since),
-        reasons: reasons(&answers, &refusals),
+        rules: rules(&reasons),
+        reasons,
         refused_from: refusals.iter().find(|one| one.reason.is_some_and(is_own_setting)).and_then(|one| one.address),
         note: &key.note,
         contact: &key.contact,
@@ -172,6 +176,16 @@ pub(crate) fn reasons(answers: &[AnswerCount], refusals: &[Refusal]) -> Vec<Reas
         }
     };
     by_status.into_iter().map(reason).collect()
+}
+
+/// The rules of the fields that reasons name, as the API documentation has them.
+fn rules(reasons: &[Reason]) -> Vec<String> {
+    let names: BTreeSet<_> = reasons.iter().flat_map(|reason| &reason.fields).map(|(name, _)| name.as_str()).collect();
+    let fields = names.into_iter().filter_map(Field::named).map(Field::definition);
+    let rule = |field: &Definition| {
+        format!("{}: {}{}", field.name, if field.is_required { "required, " } else { "" }, field.rule)
+    };
+    fields.map(rule).collect()
 }
 
 /// Reason that all refusals with a status have which are kept one by one.

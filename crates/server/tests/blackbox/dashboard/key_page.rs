@@ -88,6 +88,10 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
         assert!(message.contains(expected), "{expected}: {message}");
     }
     assert!(!message.contains("in-clear"), "the newest five: {message}");
+    assert!(!message.contains("today"), "it is read on another day: {message}");
+    let rule =
+        "- email: an address that an HTML email field accepts, with a dot in the domain, at most 254 characters\n";
+    assert!(message.contains(rule), "{message}");
     assert!(!page.contains("Canary") && !page.contains("canary"), "no value, and no name that a caller made up");
     assert_eq!(rows(&ada, other, "Refused requests"), [""; 0]);
     assert_eq!(app.database.tables_that_hold("Canary"), [""; 0]);
