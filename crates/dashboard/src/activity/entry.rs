@@ -28,12 +28,27 @@ impl EntryRow {
             email: email(&entry.actor).to_owned(),
             action: phrase(&entry.action),
             role: role(&entry),
-            subject: entry.subject,
+            subject: match entry.action {
+                RecordedAction::Known(Action::RoleRefused | Action::FormRefused) => page_of(&entry.subject),
+                _ => entry.subject,
+            },
             key_hint: entry.key.map(|key| key.hint).unwrap_or_default(),
             address: entry.address.unwrap_or_default(),
             reason: entry.reason.unwrap_or_default(),
         }
     }
+}
+
+/// The page of a route: "API keys, stop all" of "POST /settings/api-keys/stop-all".
+fn page_of(route: &str) -> String {
+    let mut parts = route.split('/').skip(2).filter(|part| !part.starts_with('{'));
+    let words = |part: &str| part.replace('-', " ");
+    let section = match parts.next() {
+        Some("api-keys") => "API keys".to_owned(),
+        Some(part) => part.get(..1).unwrap_or_default().to_uppercase() + &words(part.get(1..).unwrap_or_default()),
+        None => return route.to_owned(),
+    };
+    parts.last().map_or(section.clone(), |part| format!("{section}, {}", words(part)))
 }
 
 fn role(entry: &AuditEntry) -> String {
@@ -88,5 +103,23 @@ fn phrase(action: &RecordedAction) -> String {
     match action {
         RecordedAction::Known(action) => action.phrase().to_owned(),
         RecordedAction::Unknown(name) => name.replace('_', " ") + ":",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::page_of;
+
+    #[test]
+    fn a_route_is_named_as_people_know_its_page() {
+        for (route, page) in [
+            ("GET /settings/api-keys/new", "API keys, new"),
+            ("GET /settings/api-keys/{key}/replace", "API keys, replace"),
+            ("POST /settings/api-keys/stop-all", "API keys, stop all"),
+            ("GET /settings/members", "Members"),
+            ("GET /", "GET /"),
+        ] {
+            assert_eq!(page_of(route), page);
+        }
     }
 }

@@ -82,6 +82,13 @@ impl Filter {
         [&self.kind, &self.person, &self.key, &self.from, &self.until].iter().any(|text| !text.is_empty())
     }
 
+    /// The same filter for the week before this one, which ends on Sunday.
+    pub(crate) fn last_week(&self, today: Date) -> Self {
+        let monday = today - Duration::days(today.weekday().number_days_from_monday().into());
+        let [from, until] = [monday - Duration::WEEK, monday - Duration::DAY].map(|day| day.to_string());
+        Self { from, until, before: String::new(), after: String::new(), ..self.clone() }
+    }
+
     /// The address of a page with the same filter, beside an entry (`before=…`), if one is given.
     pub(crate) fn link(&self, page: &str, beside: Option<(&str, &str)>) -> String {
         let filter = [
@@ -107,9 +114,20 @@ fn parse_day(text: &str) -> Result<Option<Date>, BadFilter> {
 
 #[cfg(test)]
 mod tests {
-    use time::macros::datetime;
+    use time::macros::{date, datetime};
 
     use super::*;
+
+    #[test]
+    fn last_week_is_from_monday_to_sunday() {
+        for today in [date!(2026 - 03 - 09), date!(2026 - 03 - 15)] {
+            let filter = Filter { kind: "keys".to_owned(), before: "1".to_owned(), ..Filter::default() };
+            assert_eq!(
+                filter.last_week(today).link("/x", None),
+                "/x?kind=keys&from=2026%2D03%2D02&until=2026%2D03%2D08"
+            );
+        }
+    }
 
     #[test]
     fn a_day_counts_from_its_begin_to_its_end_in_the_zone() {

@@ -5,6 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Query;
 use askama::Template;
 use intake_domain::{AuditEntryId, AuditLog, ENTRIES_SEARCHED, EntryPage, EntryPosition, KeyRecord};
+use intake_edge as edge;
 
 use crate::activity::csv::ENTRIES_MAX_TEXT;
 use crate::activity::entry::EntryRow;
@@ -38,6 +39,7 @@ struct ActivityPage<'a> {
     /// Number of entries that it looked at.
     searched: String,
     file: String,
+    last_week: String,
     entries_max: &'static str,
 }
 
@@ -63,6 +65,7 @@ pub(crate) async fn page(
         further: None,
         searched: grouped(ENTRIES_SEARCHED.into()),
         file: filter.link(FILE, None),
+        last_week: filter.last_week(visitor.zone().day(edge::now())).link(PAGE, None),
         entries_max: ENTRIES_MAX_TEXT,
     };
     let entries = match filter.to_entry_filter(visitor.zone()) {

@@ -67,7 +67,7 @@ fn refused_actions_are_counted_logged_at_most_once_a_second_and_recorded_once() 
         ]
     );
     let activity = ada.get("/settings/activity").text();
-    assert!(activity.contains("was not allowed by their role to use"), "{activity}");
+    assert!(activity.contains("was not allowed by their role to use <strong>Members</strong>"), "{activity}");
 
     let seconds = usize::try_from(started.elapsed().as_secs()).unwrap() + 2;
     let output = app.service.output();
