@@ -38,8 +38,7 @@ pub(crate) async fn member(
         MemberCommand::ChangeRole { member: MemberArguments { organisation, email, run, output }, role } => {
             let member = change_role(members, organisation, &email, role, &audit(&run, configuration)).await?;
             let value = json!({ "id": member.id.to_string(), "email": member.email, "role": role.as_str() });
-            let now = if member.role == role { "already" } else { "now" };
-            print_change(&output, &value, &format!("{email} {now} has the role {}.", role.as_str()))
+            print_change(&output, &value, &format!("{email} has the role {}.", role.as_str()))
         }
         MemberCommand::Remove(MemberArguments { organisation, email, run, output }) => {
             let member = remove(members, organisation, &email, &audit(&run, configuration)).await?;

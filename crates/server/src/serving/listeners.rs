@@ -1,11 +1,9 @@
 //! The sockets that the service listens on, and the limits of what comes in through them.
 
-use std::convert::Infallible;
 use std::future::ready;
 use std::io::{Error, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,20 +13,19 @@ use actix_server::GracefulShutdownSignal;
 use actix_service::{
     IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config,
 };
-use actix_tls::accept::rustls_0_23::{Acceptor, AcceptorService, TlsStream};
-use actix_tls::accept::{TlsError, max_concurrent_tls_connect};
+use actix_tls::accept::max_concurrent_tls_connect;
+use actix_tls::accept::rustls_0_23::Acceptor;
 use actix_web::dev::{AppConfig, Server};
 use actix_web::rt::net::TcpStream;
 use anyhow::{Context, anyhow, ensure};
 use intake_domain::Environment;
 use intake_edge as edge;
-use intake_http::{Connection, Connections, PIECE_MAX, Slot};
+use intake_http::{Connection, Connections, PIECE_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout_at};
-use tokio_util::either::Either;
 
+use crate::serving::arrivals::{HANDSHAKE_TIMEOUT, admit, arrive, shake_hands};
 use crate::serving::certificates::{self, CurrentCertificate};
 use crate::serving::local_ca;
 use crate::serving::passed_sockets::{ADMIN, HTTP, HTTPS, PassedSockets};
@@ -42,16 +39,12 @@ const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that wait to be accepted: the usual 128 are soon full when many come at once, and a client that finds no
 /// room tries again a second later.
 const BACKLOG: i32 = 4_096;
-/// Encrypted data that waits to be sent: room for an answer, and for most pages, in one piece.
-const TLS_BUFFER: usize = 16 * 1024;
 /// Bytes that the system buffers until the client reads: by default megabytes for each connection.
 const SEND_BUFFER: usize = 64 * 1024;
 /// Those of a few proxies.
 const CONNECTIONS_MIN: usize = 64;
 /// Open files other than connections: the database, the log, the listeners.
 const OTHER_FILES: usize = 256;
-/// A handshake takes two round trips.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for which a client that is still sending has to read its refusal.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for which accepted requests have to finish when the service stops: longer than a request may wait for the
@@ -152,76 +145,6 @@ where
         })?;
     }
     Ok(server.run())
-}
-
-/// A connection without encryption. None: all slots are taken, or the client is gone.
-fn admit(stream: TcpStream, connections: &Connections) -> Option<(Connection<TcpStream>, Option<SocketAddr>)> {
-    let peer = peer(&stream)?;
-    let slot = connections.admit(Some(peer.ip()), false)?;
-    Some((Connection::new(stream, slot, false), Some(peer)))
-}
-
-/// The address of the client. None: it has reset the connection, and reads no answer. What it sent is not served: it
-/// would be a stranger's, and a trusted proxy that gave up waiting would seem to send keys in clear.
-fn peer(stream: &TcpStream) -> Option<SocketAddr> {
-    stream.peer_addr().ok()
-}
-
-/// The first byte of a TLS handshake.
-const HANDSHAKE: u8 = 22;
-
-/// A client of the HTTPS listener that has begun to send.
-struct Arrived {
-    stream: TcpStream,
-    peer: SocketAddr,
-    slot: Slot,
-    /// The end of its time for the handshake. None: it sends no handshake, but plain HTTP by mistake, and is told so
-    /// as on the plain listener.
-    handshake_until: Option<Instant>,
-}
-
-/// Waits until the client sends something, unless its slot is needed. It is boxed, as the handshake is.
-fn arrive(stream: TcpStream, connections: &Connections) -> Pin<Box<impl Future<Output = Result<Arrived, ()>> + use<>>> {
-    let admitted = peer(&stream).and_then(|peer| Some((peer, connections.admit(Some(peer.ip()), true)?)));
-    let until = Instant::now() + HANDSHAKE_TIMEOUT;
-    Box::pin(async move {
-        let (peer, slot) = admitted.ok_or(())?;
-        let mut first = [0];
-        let looked = slot.keep_while(timeout_at(until, stream.peek(&mut first))).await;
-        match looked {
-            Some(Ok(Ok(1))) => {}
-            _ => return Err(()),
-        }
-        let handshake_until = (first == [HANDSHAKE]).then_some(until);
-        Ok(Arrived { stream, peer, slot, handshake_until })
-    })
-}
-
-/// A connection of the HTTPS listener and the address of its client.
-type Secured = (Connection<Either<TlsStream<TcpStream>, TcpStream>>, Option<SocketAddr>);
-
-/// The TLS handshake of one connection, which ends if its slot is needed. It is boxed, because its memory would
-/// otherwise be kept as long as the connection.
-fn shake_hands(
-    arrived: Arrived,
-    acceptor: &AcceptorService,
-) -> Pin<Box<impl Future<Output = Result<Secured, TlsError<Error, Infallible>>> + use<>>> {
-    let Arrived { stream, peer, slot, handshake_until } = arrived;
-    let begun = match handshake_until {
-        Some(until) => Either::Left((until, acceptor.call(stream))),
-        None => Either::Right(stream),
-    };
-    Box::pin(async move {
-        let (until, handshake) = match begun {
-            Either::Left(begun) => begun,
-            Either::Right(stream) => return Ok((Connection::new(Either::Right(stream), slot, false), Some(peer))),
-        };
-        let done = slot.keep_while(timeout_at(until, handshake)).await;
-        let mut stream = done.and_then(Result::ok).ok_or(TlsError::Timeout)??;
-        slot.handshake_done();
-        stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-        Ok((Connection::new(Either::Left(stream), slot, true), Some(peer)))
-    })
 }
 
 /// Serves HTTP/1.1 over one connection. The time limits are those of [`Connection`].

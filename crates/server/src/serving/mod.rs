@@ -1,6 +1,7 @@
 //! The composition root: connects ports and listeners, serves until a signal comes, and stops everything in order.
 
 pub(crate) mod admin;
+mod arrivals;
 pub(crate) mod certificates;
 pub(crate) mod listeners;
 pub(crate) mod local_ca;

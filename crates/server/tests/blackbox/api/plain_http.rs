@@ -35,7 +35,7 @@ fn a_key_sent_in_clear_is_marked() {
     wait_for("the mark", || app.database.count("key_uses WHERE sent_in_clear_at IS NOT NULL") == 1);
 }
 
-/// Whoever leaves the "s" out of the address is told so there, too, and needs no other port to find out.
+/// For a client that leaves the "s" out of the address.
 #[test]
 fn plain_http_to_the_https_listener_gets_426_and_marks_the_key() {
     let app = TestApp::start();
