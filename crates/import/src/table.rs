@@ -1,4 +1,4 @@
-//! A table of a CSV file, a workbook of Excel or an OpenDocument spreadsheet: its header, and the rows below it.
+//! A table of a CSV file, a workbook of Excel or a spreadsheet of `OpenDocument`: its header, and the rows below it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -19,6 +19,9 @@ pub(crate) enum Table {
     Csv(Box<StrictCsv<BufReader<File>>>),
     Sheet(Sheet),
 }
+
+/// The content of a row, or why it cannot be read.
+type RowContent = Result<Option<Content>, String>;
 
 impl Table {
     /// The file, read up to its header: the row that is named, or else the first that is not empty.
@@ -94,10 +97,7 @@ impl Table {
     }
 
     /// Number, end and content of the next row. A row that is the header again has no content.
-    pub(crate) fn next(
-        &mut self,
-        columns: &Columns,
-    ) -> io::Result<Option<(u64, u64, Result<Option<Content>, String>)>> {
+    pub(crate) fn next(&mut self, columns: &Columns) -> io::Result<Option<(u64, u64, RowContent)>> {
         match self {
             Self::Csv(reader) => {
                 let read = |row: Result<&Cells, Broken>| {
