@@ -19,7 +19,7 @@ fn a_passkey_is_enough_where_two_step_sign_in_is_required() {
     browser.press("Join");
     confirm_identity(&browser);
     browser.wait_for("Scan this");
-    browser.press("add a passkey");
+    browser.press("Add a passkey");
     browser.wait_for("For example “Work laptop”.");
     assert!(browser.has("Use an authenticator app instead") && !browser.has("Cancel"));
     browser.fill("Name", "Work laptop");

@@ -69,7 +69,7 @@ fn the_card_of_the_first_request_is_in_sight_and_tells_refused_from_accepted() {
         let card = |what: &str| browser.run(&format!("return document.querySelector('[data-first-use]').{what}"));
         assert_eq!(card("dataset.outcome"), json!(null));
         assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412 345 678")).status, 422);
-        browser.wait_for("A request was refused: phoneNumber. Tell the vendor.");
+        browser.wait_for("A request was refused: Phone number. Tell the vendor.");
         assert_eq!(card("dataset.outcome"), "refused");
         assert_eq!(app.service.create(&key, &patient()).status, 201);
         browser.wait_for("A request was accepted. It created a patient.");

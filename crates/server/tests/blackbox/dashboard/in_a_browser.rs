@@ -25,9 +25,9 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
         browser.wait_for("Copied.");
         browser.wait_for("Waiting for the first request");
         assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412 345 678")).status, 422);
-        browser.wait_for("A request was refused: phoneNumber. Tell the vendor.");
+        browser.wait_for("A request was refused: Phone number. Tell the vendor.");
         assert_eq!(app.service.create(&key, &patient()).status, 201);
-        browser.wait_for("First request received. It created a patient.");
+        browser.wait_for("A request was accepted. It created a patient.");
 
         browser.press("Done");
         browser.wait_for("Front desk");
@@ -214,7 +214,7 @@ fn the_use_of_a_key_is_charted_with_the_reasons_of_refusals() {
     browser.press("Front desk");
     browser.wait_for("3 accepted");
     let page = browser.text();
-    assert!(page.contains("2 refused") && page.contains("email (1)"), "{page}");
+    assert!(page.contains("2 refused") && page.contains("Email address (1)"), "{page}");
     assert!(!page.contains("Canary"));
     assert_eq!(browser.run("return document.querySelectorAll('svg.chart g').length"), 30);
 }

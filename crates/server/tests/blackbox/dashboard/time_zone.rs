@@ -65,7 +65,10 @@ fn charts_count_by_the_days_of_the_organisation_and_a_counted_day_stays_when_the
     let counted =
         format!("key_answers WHERE local_day = '{local_day}' AND day <> local_day AND field = '' AND count = 5");
     wait_for("the count", || app.database.count(&counted) == 1);
-    let in_words = |day: Date| format!("{} {} {}", day.day(), &day.month().to_string()[..3], day.year());
+    let in_words = |day: Date| {
+        let [weekday, month] = [day.weekday().to_string(), day.month().to_string()].map(|name| name[..3].to_owned());
+        format!("{weekday} {} {month} {}", day.day(), day.year())
+    };
     let used_on = || {
         let page = ada.get(&format!("/settings/api-keys/{id}")).text();
         assert!(!page.contains("UTC here"), "{page}");
