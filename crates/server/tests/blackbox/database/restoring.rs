@@ -541,7 +541,8 @@ fn an_earlier_copy_of_the_files_is_noticed_by_a_service_that_was_running_and_a_c
         assert_eq!(service.wait().code(), Some(1));
         assert!(service.output().contains("intake restored"), "{}", service.output());
     }
-    assert!(complaint(production(&urls)).contains("keys that were revoked may work again"), "nor does it start");
+    let refused = complaint(production(&urls));
+    assert!(refused.contains("keys that were revoked may work again"), "nor does it start: {refused}");
     assert!(command(&urls, &["restored", "--revoke-keys"]).status.success());
     let service = production(&urls).start();
     assert_eq!([&leaked, &kept].map(|key| create(&service, key).status), [401, 401]);

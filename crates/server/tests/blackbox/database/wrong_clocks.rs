@@ -163,7 +163,10 @@ impl Register for OnCluster {
 
 fn notice_earlier_copies(register: &impl Register, clock: &Clock) {
     let (urls, clinic) = (register.urls(), register.clinic());
-    let accept = || assert!(command(urls, &["restored"]).status.success());
+    let accept = || {
+        let output = command(urls, &["restored"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
     let steps = [
         ("+0", "-10m", "-10m", Replaced::ByFiles, false),
         ("+11h", "+0", "+0", Replaced::ByFiles, false),
