@@ -7,8 +7,6 @@ use clap::Parser;
 use intake_domain::conversions::DateForm;
 use intake_domain::{Field, UnknownField};
 
-use crate::names::Comma;
-
 /// Number of requests that may be under way at a time: the report is read with this in mind.
 pub(crate) const IN_FLIGHT_MAX: u16 = 256;
 
@@ -187,6 +185,18 @@ fn delimiter(text: &str) -> Result<u8, String> {
         [one] if !one.is_ascii_alphanumeric() && !b"\"\r\n".contains(one) => Ok(*one),
         _ => Err("one character such as ; or \\t is needed".to_owned()),
     }
+}
+
+/// Names without a comma.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Comma {
+    /// The first name, then the last one.
+    #[default]
+    Optional,
+    /// Names of any order, because others of the column are "Last, First".
+    Usual,
+    /// Names of any order, because the header says "Last, First".
+    Named,
 }
 
 #[cfg(test)]

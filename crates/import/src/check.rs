@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::arguments::Arguments;
-use crate::columns::Texts;
+use crate::convert::Texts;
 use crate::convert::{Change, How, convert};
 use crate::date_forms::day;
 use crate::earlier::CREATED_BEFORE;

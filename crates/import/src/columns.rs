@@ -2,10 +2,10 @@
 
 use anyhow::{Context, anyhow, bail};
 use intake_domain::conversions::{Conversion, trimmed};
-use intake_domain::{ByField, Field, UnknownField};
+use intake_domain::{Field, UnknownField};
 
 use crate::arguments::{Arguments, Held, Mapping, header_in_one_line};
-use crate::convert::{Change, How};
+use crate::convert::{Change, How, Texts};
 use crate::headers::{OF_THE_REGISTER, options, suggested};
 use crate::names::{Splitting, split};
 use crate::strict_csv::{Broken, Cells, Fault};
@@ -17,9 +17,6 @@ const NO_FORMULA: char = '\'';
 /// name.
 pub(crate) const OTHER_DELIMITERS: [(char, &str, &str); 4] =
     [(';', ";", "semicolons"), ('\t', "\\t", "tabs"), ('|', "|", "vertical bars"), (',', ",", "commas")];
-
-/// Texts of a row for each field; none where it has nothing.
-pub(crate) type Texts = ByField<Option<String>>;
 
 /// Texts of a row, and those that are not the content of a cell in a column of their own.
 pub(crate) type Content = (Texts, Vec<Change>);

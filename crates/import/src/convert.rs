@@ -4,11 +4,13 @@
 use std::fmt;
 
 use intake_domain::conversions::{Conversion, country, date, email, phone_number, state, trimmed, unquoted};
-use intake_domain::{Field, FieldFault};
+use intake_domain::{ByField, Field, FieldFault};
 
 use crate::arguments::{Arguments, Setting};
-use crate::columns::Texts;
 use crate::names::{without_nickname, without_title};
+
+/// Texts of a row for each field; none where it has nothing.
+pub(crate) type Texts = ByField<Option<String>>;
 
 /// A value that was changed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]

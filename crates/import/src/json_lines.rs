@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use intake_domain::{FaultKind, Field, FieldFault, JsonError, JsonPatient, Sent, UnknownField};
 
-use crate::columns::Texts;
+use crate::convert::Texts;
 use crate::headers::OF_THE_REGISTER;
 use crate::strict_csv::ROW_BYTES_MAX;
 

@@ -2,7 +2,7 @@
 
 use intake_domain::conversions::{Conversion, is_placeholder, is_title, unquoted};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Comma};
 
 /// Titles that are never names, in lower case.
 const PLAIN_TITLES: [&str; 13] =
@@ -36,18 +36,6 @@ pub(crate) struct Splitting {
     are_titles_dropped: bool,
     are_nicknames_dropped: bool,
     pub(crate) comma: Comma,
-}
-
-/// Names without a comma.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Comma {
-    /// The first name, then the last one.
-    #[default]
-    Optional,
-    /// Names of any order, because others of the column are "Last, First".
-    Usual,
-    /// Names of any order, because the header says "Last, First".
-    Named,
 }
 
 impl Splitting {

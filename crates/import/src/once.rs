@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use intake_domain::Field;
 use sha2::Sha256;
 
-use crate::columns::Texts;
+use crate::convert::Texts;
 use crate::secret::Secret;
 
 /// Beginning of all keys, so that they are not another program's.

@@ -8,14 +8,13 @@ use anyhow::Context;
 use intake_domain::Field;
 use intake_domain::conversions::{Conversion, DateForm, is_placeholder, trimmed};
 
-use crate::arguments::{Arguments, Held, Mapping, Setting};
+use crate::arguments::{Arguments, Comma, Held, Mapping, Setting};
 use crate::check::now;
 use crate::convert::How;
 use crate::counted::counted;
 use crate::date_forms::{DateForms, Majority, until};
 use crate::header_row::header;
 use crate::headers::{left_out, meant, options, quoted, suggested};
-use crate::names::Comma;
 use crate::rows::Rows;
 use crate::suspicions::LOOK;
 use crate::trial::Trial;

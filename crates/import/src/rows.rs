@@ -7,10 +7,9 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use intake_domain::conversions::DateForm;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Comma};
 use crate::columns::{Columns, Content};
 use crate::json_lines::JsonLines;
-use crate::names::Comma;
 use crate::table::{Table, extension, opened};
 use crate::tally::Count;
 use crate::workbook::{SERIALS, Sheet};

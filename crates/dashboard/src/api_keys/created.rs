@@ -171,6 +171,6 @@ mod tests {
             })
         };
         let answers = [refused_on(date!(2025 - 12 - 02)), refused_on(date!(2025 - 12 - 03))].concat();
-        assert_eq!(refused(&answers, &[]), "A request was refused: email. Tell the vendor.");
+        assert_eq!(refused(&answers, &[]), "A request was refused: Email address. Tell the vendor.");
     }
 }

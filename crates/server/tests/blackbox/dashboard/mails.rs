@@ -309,7 +309,7 @@ fn a_change_of_an_address_reveals_no_other_account_and_ends_with_the_password() 
         let answer = ada.post("/settings/account/email", &form);
         let mail = server.wait_for_mail(email, "Confirm your email address");
         // Beside the day and the minute, which may be the next one.
-        let printed = between(&answer.text(), "<p class=\"printed\">", "</p>").to_owned();
+        let printed = between(&answer.text(), "<p class=\"printed\">", "</p>");
         let text = answer.text().replace(email, "EMAIL").replace(&printed, "PRINTED");
         (answer.status, text, format!("/confirm-email/{}", between(&mail, "/confirm-email/", "\n")))
     };
