@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::arguments::Arguments;
-use crate::convert::Texts;
-use crate::convert::{Change, How, convert};
+use crate::convert::{Change, How, Texts, convert};
 use crate::date_forms::day;
 use crate::earlier::CREATED_BEFORE;
 use crate::once::OnceKeys;

@@ -6,8 +6,7 @@ use intake_domain::Field;
 
 use crate::arguments::Arguments;
 use crate::check::Checker;
-use crate::convert::How;
-use crate::convert::Texts;
+use crate::convert::{How, Texts};
 use crate::rows::Rows;
 use crate::tally::Tally;
 

@@ -11,7 +11,7 @@ use crate::api_keys::LIST;
 use crate::api_keys::filter::{Filter, Selection};
 use crate::api_keys::first_steps::{FirstSteps, first_steps};
 use crate::api_keys::listed_key::{Expires, ListedKey, nested};
-use crate::api_keys::status::answers_of;
+use crate::api_keys::status::{answers_of, of_key};
 use crate::api_keys::stop_all::StopNotice;
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
@@ -64,7 +64,7 @@ pub(crate) async fn page(
     let since = first_kept_day(visitor.zone(), now);
     let answers = answers_of(&found.keys, &visitor.signed_in, activity.as_ref(), now).await?;
     let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
-        let answers = answers.get(&key.0.id).map_or(&[][..], Vec::as_slice);
+        let answers = of_key(&answers, key.0.id);
         ListedKey::new(key, answers, since, &visitor.signed_in, now)
     });
     let page = KeysPage {

@@ -17,7 +17,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::api_keys::filter::Filter;
 use crate::api_keys::key_row::KeyRow;
-use crate::api_keys::status::answers_of;
+use crate::api_keys::status::{answers_of, of_key};
 use crate::mails::MailedKey;
 use crate::page::error::PageError;
 use crate::page::notice::redirect_with_notice;
@@ -222,8 +222,7 @@ fn rows<'a>(
     visitor: &SignedIn,
     now: OffsetDateTime,
 ) -> Vec<KeyRow> {
-    let answers_of = |key: &KeyRecord| answers.get(&key.id).map_or(&[][..], Vec::as_slice);
-    keys.map(|key| KeyRow::new(key, answers_of(key), format, visitor, now)).collect()
+    keys.map(|key| KeyRow::new(key, of_key(answers, key.id), format, visitor, now)).collect()
 }
 
 fn values<'a>(fields: &'a Fields, name: &'a str) -> impl Iterator<Item = &'a str> {

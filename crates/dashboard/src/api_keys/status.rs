@@ -37,6 +37,11 @@ pub(crate) async fn answers_of(
     activity.answers_by_key(visitor.member.organisation_id, &ids, &[REPLAYED, zero, unusual], since).await
 }
 
+/// Those of one key.
+pub(crate) fn of_key(answers: &HashMap<KeyId, Vec<AnswerCount>>, key: KeyId) -> &[AnswerCount] {
+    answers.get(&key).map_or(&[], Vec::as_slice)
+}
+
 impl Status {
     pub(crate) fn new(key: &KeyRecord, answers: &[AnswerCount], visitor: &SignedIn, now: OffsetDateTime) -> Self {
         let of = |class, word| Self { class, word, note: None, contact: None };

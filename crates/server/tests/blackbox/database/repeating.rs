@@ -298,7 +298,7 @@ fn another_restore_of_a_cluster_opens_nothing_that_was_closed_since_the_first() 
 fn restore_twice(register: &Register) {
     let clinic = register.clinic();
     let [widened, resumed, limited] = [(); 3].map(|()| clinic.key().0);
-    let invite = format!("member invite --organisation {} --email grace@clinic.example", clinic.organisation);
+    let invite = format!("member invite --organisation {} --email Grace@clinic.example", clinic.organisation);
     let networks = |key, networks: &str| register.done(&format!("key networks {key} --allow {networks}"));
     networks(widened, "203.0.113.7");
     register.done(&format!("key pause {resumed}"));

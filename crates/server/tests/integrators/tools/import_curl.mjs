@@ -1,4 +1,4 @@
-// Imports a curl command as Postman does and as a library for low-code tools does, and prints the answer to each request.
+// Imports a curl command as Postman does, and as a library for low-code tools does. Prints each answer.
 import bany from "@bany/curl-to-json";
 import postman from "curl-to-postmanv2";
 

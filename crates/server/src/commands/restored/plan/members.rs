@@ -18,44 +18,41 @@ impl Plan<'_> {
         let theirs = self.lost().filter(|(_, entry)| entry.organisation == organisation && is_about(entry));
         let people: BTreeSet<_> = theirs.map(|(_, entry)| folded(&entry.subject)).collect();
         for person in people {
-            // An entry of before a program checked addresses may name none.
-            if let Ok(email) = person.parse() {
-                self.plan_membership(organisation, &email);
-            }
+            self.plan_person(organisation, &person);
         }
     }
 
-    fn plan_membership(&mut self, organisation: OrganisationId, email: &EmailAddress) {
-        let person = (organisation, email.folded());
-        let is_theirs = |entry: &Recorded| entry.organisation == organisation && folded(&entry.subject) == person.1;
-        let last =
-            |is_it: fn(Action) -> bool| self.last(|entry| entry.action().filter(|it| is_theirs(entry) && is_it(*it)));
+    fn plan_person(&mut self, organisation: OrganisationId, folded_email: &str) {
+        let is_theirs = |entry: &Recorded| entry.organisation == organisation && folded(&entry.subject) == folded_email;
+        // The address as it was written. An entry of before a program checked addresses may name none.
+        let email = |entry: &Recorded| entry.subject.parse::<EmailAddress>().ok().filter(|_| is_theirs(entry));
+        let last = |is_it: fn(Action) -> bool| {
+            self.last(|entry| Some((entry.action().filter(|it| is_it(*it))?, email(entry)?)))
+        };
+        let person = (organisation, folded_email.to_owned());
         let role = self.standing.members.get(&person).copied();
         let reset = last(|action| action == Action::PasswordResetIssued).filter(|_| role.is_some());
-        let given = self.last(|entry| role_given(entry).filter(|_| is_theirs(entry)));
-        let given = given.map(|(_, role)| role);
-        if let Some((number, action)) =
-            last(|action| is_about_membership(action) && action != Action::PasswordResetIssued)
-        {
+        let given = self.last(|entry| role_given(entry).filter(|_| is_theirs(entry))).map(|(_, role)| role);
+        if let Some((number, (action, email))) = last(belongs_or_not) {
             let is_out = matches!(action, Action::MemberRemoved | Action::InvitationWithdrawn);
             let is_invited = self.standing.invited.contains(&person);
-            match (role, given) {
-                (Some(_), _) if is_out => self.steps.push((number, Step::RemoveMember(organisation, email.clone()))),
-                (Some(now), Some(given)) if now != given => {
-                    self.steps.push((number, Step::ChangeRole { organisation, email: email.clone(), now, given }));
-                }
-                (None, given) if !is_out && !is_invited => {
-                    self.steps.push((number, Step::InviteMember(organisation, email.clone(), given)));
-                }
-                _ => {}
-            }
             // One that was accepted, too: it would let a removed member in again.
             if is_out && is_invited {
                 self.steps.push((number, Step::WithdrawInvitation(organisation, email.clone())));
             }
+            match (role, given) {
+                (Some(_), _) if is_out => self.steps.push((number, Step::RemoveMember(organisation, email))),
+                (Some(now), Some(given)) if now != given => {
+                    self.steps.push((number, Step::ChangeRole { organisation, email, now, given }));
+                }
+                (None, given) if !is_out && !is_invited => {
+                    self.steps.push((number, Step::InviteMember(organisation, email, given)));
+                }
+                _ => {}
+            }
         }
-        if let Some((number, _)) = reset {
-            self.steps.push((number, Step::ResetPassword(organisation, email.clone())));
+        if let Some((number, (_, email))) = reset {
+            self.steps.push((number, Step::ResetPassword(organisation, email)));
         }
     }
 }
@@ -70,8 +67,13 @@ fn role_given(entry: &Recorded) -> Option<Role> {
     }
 }
 
-/// Returns whether the subject is a person's address who is in an organisation, or not.
+/// Returns whether the subject is the address of a person of an organisation.
 pub(super) fn is_about_membership(action: Action) -> bool {
+    belongs_or_not(action) || action == Action::PasswordResetIssued
+}
+
+/// Returns whether the action says that its subject belongs to the organisation, in some role, or does not.
+fn belongs_or_not(action: Action) -> bool {
     matches!(
         action,
         Action::MemberInvited
@@ -81,6 +83,5 @@ pub(super) fn is_about_membership(action: Action) -> bool {
             | Action::AdministratorMade
             | Action::KeyManagerMade
             | Action::AuditorMade
-            | Action::PasswordResetIssued
     )
 }
