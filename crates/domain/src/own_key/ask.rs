@@ -10,7 +10,7 @@ use crate::keys::refusal::Refusal;
 use crate::own_key::day::{CreatedInPart, DayPart};
 use crate::own_key::store::{OwnKey, OwnKeyStore};
 use crate::patients::register::PatientRegister;
-use crate::quality::of_key::KeyQuality;
+use crate::quality::of_key::DoubtCount;
 use crate::store_error::StoreError;
 
 /// Reason why a key learns nothing about itself.
@@ -56,7 +56,7 @@ pub async fn count_created(
     Ok(keys.created(holder, part).await?)
 }
 
-/// Returns the quality of the patients that the key created in the days that are kept, those of its organisation.
+/// Returns the doubts about the patients that the key created in the days that are kept, those of its organisation.
 /// `created` is the code of their answers.
 pub async fn assess_quality(
     register: &dyn PatientRegister,
@@ -65,11 +65,11 @@ pub async fn assess_quality(
     caller: &Caller,
     created: AnswerCode,
     now: OffsetDateTime,
-) -> Result<KeyQuality, AskKeyError> {
+) -> Result<Vec<DoubtCount>, AskKeyError> {
     let holder = holder(register, caller).await?;
     let since = first_kept_day(stored(keys, holder).await?.zone, now);
     let answers = activity.answers(holder.organisation_id, holder.key_id, since).await?;
-    Ok(KeyQuality::new(&answers, created))
+    Ok(DoubtCount::list(&answers, created))
 }
 
 async fn stored(keys: &dyn OwnKeyStore, holder: KeyHolder) -> Result<OwnKey, AskKeyError> {

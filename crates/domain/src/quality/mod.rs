@@ -7,4 +7,4 @@ mod signs;
 
 pub use doubt::Doubt;
 #[cfg(feature = "access")]
-pub use of_key::{COUNTED_MIN, KeyQuality, patients_of};
+pub use of_key::{COUNTED_MIN, DoubtCount, KeyQuality, patients_of};

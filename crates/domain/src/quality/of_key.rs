@@ -4,6 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use time::Date;
+
 use crate::keys::answer::{AnswerCode, AnswerCount, REPLAYED};
 use crate::quality::doubt::Doubt;
 
@@ -37,6 +39,32 @@ impl KeyQuality {
         doubts.sort_by_key(|(_, count)| Reverse(*count));
         let counted = |(doubt, count)| (doubt, Some(count).filter(|count| *count >= COUNTED_MIN));
         Self { patients: Some(patients), doubts: doubts.into_iter().map(counted).collect() }
+    }
+}
+
+/// Patients with one doubt that a key created on one day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoubtCount {
+    /// The day, in the zone that the organisation had when they were counted.
+    pub day: Date,
+    /// The doubt.
+    pub doubt: Doubt,
+    /// Number of these patients, at least [`COUNTED_MIN`].
+    pub count: u64,
+}
+
+impl DoubtCount {
+    /// Reads them from the counts of a key's answers, of which those with the code `created` are about patients: by
+    /// day, then in the order of [`Doubt::all`]. Smaller counts are left out.
+    #[must_use]
+    pub fn list(answers: &[AnswerCount], created: AnswerCode) -> Vec<Self> {
+        let mut counts: BTreeMap<(Date, Doubt), u64> = BTreeMap::new();
+        for AnswerCount { day, field, count, .. } in answers.iter().filter(|answer| answer.code == created) {
+            let doubt = field.as_deref().and_then(Doubt::named);
+            doubt.into_iter().for_each(|doubt| *counts.entry((*day, doubt)).or_default() += count);
+        }
+        let counted = counts.into_iter().filter(|(_, count)| *count >= COUNTED_MIN);
+        counted.map(|((day, doubt), count)| Self { day, doubt, count }).collect()
     }
 }
 

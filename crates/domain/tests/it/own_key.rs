@@ -1,8 +1,8 @@
 //! What a key may ask about itself, against mocked ports: no question reaches a store before the key was checked.
 
 use intake_domain::{
-    AllowedNetworks, AnswerCode, AnswerCount, AskKeyError, Caller, CreatedInPart, DayPart, Doubt, Environment,
-    KeyCheck, KeyFormat, KeyHolder, KeyId, KeyQuality, KeyRefusal, MockKeyActivity, MockOwnKeyStore,
+    AllowedNetworks, AnswerCode, AnswerCount, AskKeyError, Caller, CreatedInPart, DayPart, Doubt, DoubtCount,
+    Environment, KeyCheck, KeyFormat, KeyHolder, KeyId, KeyQuality, KeyRefusal, MockKeyActivity, MockOwnKeyStore,
     MockPatientRegister, OwnKey, REPLAYED, StoreError, assess_quality, count_created, describe_key, list_refusals,
 };
 use time::macros::{date, datetime};
@@ -103,6 +103,8 @@ fn quality_counts_patients_once_and_no_small_numbers() {
         let field = field.map(str::to_owned);
         AnswerCount { day: NOW.date(), code: AnswerCode(code), field, count }
     };
+    let eve = NOW.date().previous_day().unwrap();
+    let of_eve = |field, count| AnswerCount { day: eve, ..answer(201, field, count) };
     let answers = vec![
         answer(201, None, 20),
         answer(201, Some(REPLAYED), 8),
@@ -112,14 +114,21 @@ fn quality_counts_patients_once_and_no_small_numbers() {
         answer(201, Some("a doubt of a later version"), 9),
         answer(422, None, 7),
         answer(422, Some("state"), 7),
+        of_eve(None, 7),
+        of_eve(Some("postcode"), 6),
     ];
+    let all = answers.clone();
     let (now, first) = (datetime!(2026-03-01 23:30 UTC), date!(2026 - 02 - 01));
     let is_own = move |_: &_, key: &_, since: &_| (*key, *since) == (holder().key_id, first);
     activity.expect_answers().times(1).withf(is_own).return_once(|_, _, _| Ok(answers));
     let register = register(KeyCheck::Active(holder()));
-    let quality = run(assess_quality(&register, &own_key(), &activity, &caller(), AnswerCode(201), now)).unwrap();
-    assert_eq!(quality.patients, Some(12));
-    assert_eq!(quality.doubts, [(Doubt::Postcode, Some(5)), (Doubt::State, None)]);
+    let counted = run(assess_quality(&register, &own_key(), &activity, &caller(), AnswerCode(201), now)).unwrap();
+    let count = |day, doubt, count| DoubtCount { day, doubt, count };
+    let expected = [count(eve, Doubt::Postcode, 6), count(NOW.date(), Doubt::Postcode, 5)];
+    assert_eq!(counted, expected, "by day, and none under five");
+    let quality = KeyQuality::new(&all, AnswerCode(201));
+    assert_eq!(quality.patients, Some(19));
+    assert_eq!(quality.doubts, [(Doubt::Postcode, Some(11)), (Doubt::State, None)]);
 }
 
 #[test]

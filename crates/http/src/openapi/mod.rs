@@ -4,7 +4,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue, IfNoneMatch};
 use actix_web::web::{Data, Header};
-use intake_domain::{Definition, Field, Rule};
+use intake_domain::{Definition, Doubt, Field, Rule};
 use serde::Serialize;
 
 use crate::document::Document;
@@ -58,6 +58,7 @@ pub fn openapi(base_url: &str) -> String {
         ("@required", format!("[{}]", names(&required))),
         ("@sent_properties", object(&sent)),
         ("@returned", returned),
+        ("@marks", text(&marks())),
         ("@returned_properties", object(&returned_properties())),
     ];
     blanks.iter().fold(TEMPLATE.to_owned(), |document, (blank, value)| document.replace(&text(blank), value))
@@ -74,6 +75,12 @@ pub fn example_patient() -> String {
 pub fn whole_example_patient() -> String {
     let members = example(Field::ALL, ": ", ",\n  ");
     format!("{{\n  {}\n}}", members.trim_matches(['{', '}']))
+}
+
+/// Each mark with its meaning and its remedy, for people.
+fn marks() -> String {
+    let marks = Doubt::all().map(|mark| format!("`{}`: {}. {}", mark.name(), mark.meaning(), mark.remedy()));
+    format!("Others may come.\n\n{}", marks.map(|mark| format!("- {mark}")).collect::<Vec<_>>().join("\n"))
 }
 
 fn required_fields() -> Vec<Field> {

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 
 use intake_domain::{
-    ANSWERS_KEPT, AllowedNetworks, CreatedInPart, DayPart, Doubt, Environment, KeyQuality, OwnKey, Refusal,
-    RefusalReason, day, timestamp,
+    AllowedNetworks, CreatedInPart, DayPart, DoubtCount, Environment, OwnKey, Refusal, RefusalReason, day, timestamp,
 };
 use serde::Serialize;
 
@@ -74,32 +73,17 @@ impl DayData {
     }
 }
 
-/// Quality of the patients that a key created.
+/// Patients with one doubt, whose name in this interface is a mark, that a key created on one day.
 #[derive(Serialize)]
-pub(super) struct QualityData {
-    days: i64,
-    patients: Option<u64>,
-    doubts: Vec<DoubtData>,
+pub(super) struct MarkData {
+    date: String,
+    mark: &'static str,
+    count: u64,
 }
 
-#[derive(Serialize)]
-struct DoubtData {
-    doubt: &'static str,
-    patients: Option<u64>,
-    meaning: &'static str,
-    remedy: &'static str,
-}
-
-impl From<KeyQuality> for QualityData {
-    fn from(quality: KeyQuality) -> Self {
-        let doubt = |(doubt, patients): (Doubt, Option<u64>)| DoubtData {
-            doubt: doubt.name(),
-            patients,
-            meaning: doubt.meaning(),
-            remedy: doubt.remedy(),
-        };
-        let doubts = quality.doubts.into_iter().map(doubt).collect();
-        Self { days: ANSWERS_KEPT.whole_days(), patients: quality.patients, doubts }
+impl From<&DoubtCount> for MarkData {
+    fn from(counted: &DoubtCount) -> Self {
+        Self { date: day(counted.day), mark: counted.doubt.name(), count: counted.count }
     }
 }
 

@@ -14,7 +14,7 @@ use intake_domain::{
 use intake_edge as edge;
 use serde::Serialize;
 
-use crate::own_key::data::{DayData, KeyData, QualityData, RefusalData};
+use crate::own_key::data::{DayData, KeyData, MarkData, RefusalData};
 use crate::own_key::part::part;
 use crate::patients::admission::{admit, after_authentication};
 use crate::patients::body;
@@ -93,7 +93,8 @@ pub(crate) async fn quality(
     answer(&request, payload, &parts, async |register, caller| {
         let created = AnswerCode(StatusCode::CREATED.as_u16());
         let (keys, activity) = (keys.as_ref(), activity.as_ref());
-        respond(QualityData::from(assess_quality(register, keys, activity, caller, created, edge::now()).await?))
+        let counted = assess_quality(register, keys, activity, caller, created, edge::now()).await?;
+        respond(counted.iter().map(MarkData::from).collect::<Vec<_>>())
     })
     .await
 }

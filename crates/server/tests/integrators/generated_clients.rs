@@ -42,7 +42,7 @@ fn openapi_python_client_makes_a_client_that_creates_a_patient() {
         "field_error.py",
         "key.py",
         "key_day.py",
-        "key_doubt.py",
+        "key_mark.py",
         "key_quality.py",
         "key_rate.py",
         "key_refusal.py",
@@ -53,7 +53,6 @@ fn openapi_python_client_makes_a_client_that_creates_a_patient() {
         "patient_to_create_country.py",
         "preference.py",
         "problem.py",
-        "quality.py",
         "valid_patient.py",
         "valid_patient_data_type_0.py",
     ];

@@ -1,5 +1,7 @@
 //! Quality of the patients of a key: counted when they arrive, shown on the key's page, and no value is kept.
 
+use intake_domain::day;
+use intake_edge as edge;
 use intake_test_support::{patient, wait_for};
 use serde_json::{Value, json};
 
@@ -20,11 +22,13 @@ fn one_to_four_patients_are_neither_counted_nor_described() {
         own_key::get(&app.service, &key, "/api/v1/key/quality").json()["data"].take()
     };
     for count in 1..5 {
-        assert_eq!(created(count), json!({ "days": 30, "patients": null, "doubts": [] }));
+        assert_eq!(created(count), json!([]));
     }
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     assert!(!page.contains("Quality of the patients") && !page.contains("fewer than 5"), "{page}");
-    assert_eq!(created(5)["patients"], 5);
+    let date = day(edge::now().date());
+    let counted = |mark| json!({ "date": date, "mark": mark, "count": 5 });
+    assert_eq!(created(5), json!([counted("zero-after-country-code"), counted("no-address")]));
 }
 
 #[test]
@@ -62,12 +66,12 @@ fn the_page_of_a_key_counts_what_may_be_wrong_with_its_patients() {
     assert!(list.contains(">Check numbers<") && list.contains("10 of 12 numbers can&#39;t be dialled"), "{list}");
     let asked = own_key::get(&app.service, &key, "/api/v1/key/quality");
     assert_eq!(asked.status, 200, "{}", asked.text());
-    let data = &asked.json()["data"];
-    assert_eq!((&data["days"], &data["patients"]), (&json!(30), &json!(12)));
-    let counted = data["doubts"].as_array().unwrap().iter().map(|one| json!([one["doubt"], one["patients"]]));
-    let expected = json!([["no-address", 12], ["zero-after-country-code", 5], ["unusual-number", 5], ["state", null]]);
-    assert_eq!(counted.collect::<Value>(), expected);
+    let asked = asked.json();
+    assert_eq!(asked["meta"], json!({}));
+    let counted = asked["data"].as_array().unwrap().iter().map(|one| json!([one["mark"], one["count"]]));
+    let expected = json!([["zero-after-country-code", 5], ["unusual-number", 5], ["no-address", 12]]);
+    assert_eq!(counted.collect::<Value>(), expected, "no count under five");
     let of_other = own_key::get(&app.service, &other, "/api/v1/key/quality").json();
-    assert_eq!(of_other["data"], json!({ "days": 30, "patients": 0, "doubts": [] }));
+    assert_eq!(of_other["data"], json!([]));
     assert_eq!(rows(&ada, id, "Refusals").len(), 1, "a doubt is no reason for a refusal");
 }

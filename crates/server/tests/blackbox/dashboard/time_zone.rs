@@ -1,9 +1,10 @@
 //! An organisation chooses the time zone in which its members see days and times.
 
 use diesel::connection::SimpleConnection;
-use intake_domain::Zone;
+use intake_domain::{Zone, day};
 use intake_edge as edge;
 use intake_test_support::{patient, wait_for};
+use serde_json::json;
 use time::Date;
 
 use crate::api::own_key;
@@ -81,7 +82,7 @@ fn charts_count_by_the_days_of_the_organisation_and_a_counted_day_stays_when_the
     assert!(ada.get("/settings/api-keys").text().contains("5 accepted, 0 refused"));
     assert!(ada.get("/settings/api-keys/channels").text().contains("<strong>5</strong>"));
     let quality = own_key::get(&app.service, &key, "/api/v1/key/quality").json();
-    assert_eq!(quality["data"]["patients"], 5);
+    assert_eq!(quality["data"], json!([{ "date": day(local_day), "mark": "no-address", "count": 5 }]));
     assert_eq!(ada.post(PAGE, "zone=UTC").status, 303);
     assert_eq!(used_on(), [in_words(local_day.min(edge::now().date()))]);
 }
