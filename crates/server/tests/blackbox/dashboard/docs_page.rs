@@ -153,7 +153,7 @@ fn each_operation_is_tried_from_its_section() {
         ("/patients", "\"firstName\":\"Ada\""),
         ("/key", "\"organisationName\":"),
         ("/key/refusals", "{\"data\":["),
-        ("/key/quality", "{\"data\":{\"days\":30,"),
+        ("/key/quality", "{\"data\":[],"),
         ("/key/days/YYYY-MM-DD", "\"digest\":"),
     ] {
         let method = if path.starts_with("/patients") { "POST" } else { "GET" };
