@@ -235,7 +235,7 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     }
     if let (Some(asked), Some((route, time))) = (request.and_then(|begun| begun.asked.as_ref()), timed) {
         let holder = note.key.zip(activity).and_then(|((key, _), activity)| activity.known_holder(&key));
-        asked.log(route, request_id, (number, note), holder, time);
+        asked.log(route, request_id, number, note, holder, time);
     }
     if status.is_server_error() {
         failure_log::log(note, request_id, status);

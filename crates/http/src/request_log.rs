@@ -46,7 +46,8 @@ impl Asked {
         &self,
         route: &Route,
         request_id: &str,
-        (status, note): (u16, &Note),
+        status: u16,
+        note: &Note,
         holder: Option<KeyHolder>,
         time: Duration,
     ) {

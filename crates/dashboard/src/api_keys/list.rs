@@ -63,9 +63,9 @@ pub(crate) async fn page(
     let maker = newest.and_then(|key| key.created_by.clone());
     let since = first_kept_day(visitor.zone(), now);
     let answers = answers_of(&found.keys, &visitor.signed_in, activity.as_ref(), now).await?;
-    let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|key| {
-        let answers = of_key(&answers, key.0.id);
-        ListedKey::new(key, answers, since, &visitor.signed_in, now)
+    let listed = nested(std::mem::take(&mut found.keys)).into_iter().map(|(key, is_nested)| {
+        let answers = of_key(&answers, key.id);
+        ListedKey::new(key, is_nested, answers, since, &visitor.signed_in, now)
     });
     let page = KeysPage {
         shell: Shell::new("keys", &visitor),

@@ -51,7 +51,8 @@ pub(crate) fn nested(keys: Vec<KeyRecord>) -> Vec<(KeyRecord, bool)> {
 
 impl ListedKey {
     pub(crate) fn new(
-        (key, is_nested): (KeyRecord, bool),
+        key: KeyRecord,
+        is_nested: bool,
         answers: &[AnswerCount],
         since: Date,
         visitor: &SignedIn,

@@ -48,7 +48,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
                 true => OldEnd::AtOnce,
                 false => OldEnd::Later { ends_after, within: Duration::days(ends_within.into()) },
             };
-            replace(keys, configuration, key, (end, expires), &run, &output).await
+            replace(keys, configuration, key, end, expires, &run, &output).await
         }
         KeyCommand::List { organisation, output } => {
             list(keys, &PostgresOrganisations::new(database), organisation, &output).await
@@ -109,7 +109,8 @@ async fn replace(
     keys: &PostgresKeyStore,
     configuration: &Configuration,
     old: KeyId,
-    (end, expires): (OldEnd, Option<End>),
+    end: OldEnd,
+    expires: Option<End>,
     run: &Run,
     output: &Output,
 ) -> anyhow::Result<()> {
@@ -140,13 +141,14 @@ async fn replace(
         OldEnd::Later { .. } => create_key(keys, format, request, &audit).await,
         OldEnd::AtOnce => replace_leaked_key(keys, keys, format, request, &audit, &revocation).await,
     };
-    print_replacement(&made.map_err(explain)?, &old, (replacement, end), output)
+    print_replacement(&made.map_err(explain)?, &old, replacement, &end, output)
 }
 
 fn print_replacement(
     made: &IssuedKey,
     old: &KeyRecord,
-    (replacement, end): (Replacement, OldEnd),
+    replacement: Replacement,
+    end: &OldEnd,
     output: &Output,
 ) -> anyhow::Result<()> {
     let latest = old.expires_at.map_or(replacement.ends_by, |at| at.min(replacement.ends_by));

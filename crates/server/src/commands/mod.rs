@@ -70,8 +70,8 @@ fn carry_out(command: OperatorCommand, configuration: &Configuration) -> anyhow:
             let all = if all_organisations { Scope::All } else { Scope::AsBefore };
             let scope = organisation.map_or(all, Scope::Organisation);
             let reader = reader_role.map(|role| Reader { role, scope });
-            let roles = (service_role.as_deref(), reader.as_ref());
-            bring_up_to_date(configuration, roles, (!check).then_some(&run), &output)
+            let run = (!check).then_some(&run);
+            bring_up_to_date(configuration, service_role.as_deref(), reader.as_ref(), run, &output)
         }
         OperatorCommand::Spread { shards, output } => spread_database(shards, &output, configuration),
         OperatorCommand::Export(arguments) => {
@@ -118,7 +118,8 @@ fn makes_database(command: &OperatorCommand) -> bool {
 /// The embedded database is migrated whenever it starts, so nothing is left to do there.
 fn bring_up_to_date(
     configuration: &Configuration,
-    (role, reader): (Option<&str>, Option<&Reader>),
+    role: Option<&str>,
+    reader: Option<&Reader>,
     run: Option<&Run>,
     output: &Output,
 ) -> anyhow::Result<()> {

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &ExportArguments, configuration: &Configuration) ->
     let stop = arguments.follow.then(Stop::listen).transpose()?;
     let scope = FeedScope { organisation_id: arguments.organisation, key_id: arguments.key };
     let output = |_| Output::open(arguments);
-    let mut reading = Reading::open(configuration, scope, (since, state), stop, output)?;
+    let mut reading = Reading::open(configuration, scope, since, state, stop, output)?;
     let token = reading.run(arguments.follow)?;
     reading.receiver.finish()?;
     reading.keep(token)

@@ -69,7 +69,8 @@ impl<R> Reading<R> {
     pub(crate) fn open(
         configuration: &Configuration,
         scope: FeedScope,
-        (since, state): (Option<FeedToken>, State),
+        since: Option<FeedToken>,
+        state: State,
         stop: Option<Stop>,
         receiver: impl FnOnce(PostgresPatientFeed) -> anyhow::Result<R>,
     ) -> anyhow::Result<Self> {

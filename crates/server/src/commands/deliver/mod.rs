@@ -82,7 +82,7 @@ pub(crate) fn deliver(arguments: &DeliverArguments, configuration: &Configuratio
         Err(error) if error.is::<Stopped>() => Ok(()),
         result => result,
     };
-    let reading = Reading::open(configuration, scope, (since, state), Some(stop), delivery);
+    let reading = Reading::open(configuration, scope, since, state, Some(stop), delivery);
     stopped(reading.and_then(|mut reading| {
         let token = reading.run(true)?;
         reading.receiver.note(false)?;
