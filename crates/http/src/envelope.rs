@@ -224,7 +224,11 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     if let (Some((key, sender)), Some(activity)) = (note.key, activity) {
         let (at, code) = (edge::now(), AnswerCode(number));
         let client = status.is_success().then_some(sender);
-        activity.note_answer(&key, KeyAnswer { at, code, client }, &note.fields);
+        // What a key learns about itself is no use of it, and a failure that the sender has asked for says nothing.
+        let is_question = status.is_success() && !matches!(timed, Some((Route::Api(_), _)));
+        if !note.is_simulated && !is_question {
+            activity.note_answer(&key, KeyAnswer { at, code, client }, &note.fields);
+        }
         // Those beyond the rate are counted alone: a flood of them would leave none of the others.
         if note.refusal.is_some_and(|reason| note.is_simulated || reason != RefusalReason::RateExceeded) {
             let (request_id, address) = (request_id.to_owned(), sender.address);

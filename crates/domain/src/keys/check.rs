@@ -50,9 +50,10 @@ pub enum KeyRefusal {
 /// Reason why a key is checked for a request that creates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckedFor {
-    /// The request is accepted if the key is: a use of the key.
+    /// A patient was checked and found valid: a use of the key, if it is accepted.
     Use,
-    /// The request is refused, which is no use of the key.
+    /// The request is refused, or asks about the key itself: no use of it. Whoever watches a connection by asking would
+    /// otherwise hide that no patient arrives.
     Answer,
 }
 

@@ -45,8 +45,8 @@ pub use state_store::KeyStateStore;
 pub use stop::{KeyStop, StoppedKey};
 pub use store::{KeyStore, NewKey, Replacement};
 pub use unusual::{
-    BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES, USUAL_DAYS,
-    UnusualKey, UnusualKeyStore, UnusualUse,
+    BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, QUIET_TIMES, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES,
+    USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
 
 #[cfg(feature = "mocks")]

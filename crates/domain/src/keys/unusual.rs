@@ -12,8 +12,10 @@ use crate::zone::Zone;
 pub const USUAL_DAYS: i32 = 28;
 /// Only a key that was used on this many of those days is watched. A key that is used on weekdays was used on 20.
 pub const BUSY_DAYS: i32 = 10;
-/// Accepted requests in those days. A key with fewer is used by hand, and only watched for whether all is refused.
+/// Accepted requests in those days. The refusals of a key with fewer are only watched for whether all is refused.
 pub const BUSY_REQUESTS: i32 = 100;
+/// Factor by which the pauses of a key with fewer requests must be exceeded: such pauses vary.
+pub const QUIET_TIMES: i32 = 3;
 /// Refused requests in a day that are worth a mail: more than a few patients with a wrong phone number.
 pub const REFUSED_MIN: i32 = 50;
 /// Refused requests, with none that created a patient, that are worth a mail: more than one patient, sent again and

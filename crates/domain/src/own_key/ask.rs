@@ -78,7 +78,7 @@ async fn stored(keys: &dyn OwnKeyStore, holder: KeyHolder) -> Result<OwnKey, Ask
 }
 
 async fn holder(register: &dyn PatientRegister, caller: &Caller) -> Result<KeyHolder, AskKeyError> {
-    match register.check_key(caller, CheckedFor::Use).await? {
+    match register.check_key(caller, CheckedFor::Answer).await? {
         KeyCheck::Active(holder) => Ok(holder),
         KeyCheck::Refused(refusal) => Err(AskKeyError::KeyRefused(refusal)),
     }

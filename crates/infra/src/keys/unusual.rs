@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use diesel::prelude::*;
 use diesel::sql_types::{Array, BigInt, Bool, Date as SqlDate, Integer, Nullable, Text, Timestamptz, Uuid as SqlUuid};
 use intake_domain::{
-    ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN, REFUSED_TIMES,
-    StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
+    ACTIVE_KEYS_MAX, BUSY_DAYS, BUSY_REQUESTS, ONLY_REFUSED_MIN, QUIET_TIMES, REFUSALS_ANNOUNCED_EVERY, REFUSED_MIN,
+    REFUSED_TIMES, StoreError, USUAL_DAYS, UnusualKey, UnusualKeyStore, UnusualUse,
 };
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
@@ -114,10 +114,10 @@ impl Kind {
             // One day more, because days apart are up to a day longer in hours. A mail about refusals says as much.
             Self::Silent => format!(
                 "used.last_used_at BETWEEN $1 - interval '{USUAL_DAYS} days' AND $1 - interval '2 days'
-                 AND habit.used_days >= {BUSY_DAYS} AND habit.accepted >= {BUSY_REQUESTS}
-                 AND coalesce(used.refusals_announced_at, '-infinity')
+                 AND habit.used_days >= {BUSY_DAYS} AND coalesce(used.refusals_announced_at, '-infinity')
                     <= greatest(used.last_used_at, $1 - interval '{} hours')
-                 AND greatest(used.last_used_at, used.resumed_at, $4) < $1 - (habit.days_apart + 1) * interval '1 day'",
+                 AND greatest(used.last_used_at, used.resumed_at, $4) < $1 - (habit.days_apart + 1) * interval '1 day'
+                    * CASE WHEN habit.accepted < {BUSY_REQUESTS} THEN {QUIET_TIMES} ELSE 1 END",
                 REFUSALS_ANNOUNCED_EVERY.whole_hours()
             ),
             // While a key was paused, all its requests were refused.

@@ -38,7 +38,11 @@ fn a_key_learns_what_it_is() {
         "allowedNetworks": [], "rateLimit": { "perSecond": 100, "burst": 1000 },
     });
     assert_eq!(answer.json(), json!({ "data": expected, "meta": {} }));
-    wait_for("the use", || app.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
+    // The counts of a refused request are stored with those of the earlier ones.
+    assert_eq!(app.service.create(&key, &patient_with("country", "XX")).status, 422);
+    wait_for("the counts", || app.database.count("key_answers") > 0);
+    assert_eq!(app.database.count("key_answers WHERE status = 200"), 0, "a question is no use");
+    assert_eq!(app.database.count("key_uses WHERE last_used_at IS NOT NULL"), 0);
 
     done(&app, &["key", "networks", &id.to_string(), "--allow", "127.0.0.0/8,::1"]);
     let networks = &get(&app.service, &key, KEY).json()["data"]["allowedNetworks"];
