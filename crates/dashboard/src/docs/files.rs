@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use intake_domain::Doubt;
+
 /// The names and texts of these programs in docs/examples.
 macro_rules! programs {
     ($($name:literal)*) => { [$(($name, include_str!(concat!("../../../../docs/examples/", $name)))),*] };
@@ -12,7 +14,9 @@ pub(super) const CHANGELOG: &str = include_str!("../../../../CHANGELOG.md");
 /// Text of the guide, in which a link on a line of its own to a program becomes the program.
 pub(super) static GUIDE_TEXT: LazyLock<String> =
     LazyLock::new(|| with_programs(include_str!("../../../../docs/integrating.md")));
-pub(super) const REFERENCE_TEXT: &str = include_str!("../../../../docs/api.md");
+/// Text of the reference, with a table of the marks of patients.
+pub(super) static REFERENCE_TEXT: LazyLock<String> =
+    LazyLock::new(|| with_marks(include_str!("../../../../docs/api.md")));
 /// Name of the guide.
 pub(super) const GUIDE: &str = "integrating.md";
 /// Name of the reference.
@@ -33,13 +37,20 @@ pub(super) fn files() -> [(&'static str, &'static str); 4] {
     [
         (GUIDE, &GUIDE_TEXT),
         ("forms.md", include_str!("../../../../docs/forms.md")),
-        (REFERENCE, REFERENCE_TEXT),
+        (REFERENCE, &REFERENCE_TEXT),
         ("CHANGELOG.md", CHANGELOG),
     ]
 }
 
 fn with_programs(guide: &str) -> String {
     guide.lines().map(|line| program(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
+}
+
+/// The reference with the table in place of its note. A table in the file would repeat what the domain says.
+fn with_marks(reference: &str) -> String {
+    let row = |mark: Doubt| format!("| `{}` | {} | {} |\n", mark.name(), mark.meaning(), mark.remedy());
+    let rows: String = Doubt::all().map(row).collect();
+    reference.replace("<!-- marks -->\n", &format!("| Mark | The patient has | What to do |\n|---|---|---|\n{rows}"))
 }
 
 /// The block of code in place of this line, if it is a link to a program and nothing else.
@@ -54,6 +65,12 @@ fn program(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reference_has_each_mark_with_its_remedy() {
+        assert!(REFERENCE_TEXT.contains("| `state` | a state that is not a code such as NSW | Send ACT, NSW, NT,"));
+        assert_eq!(REFERENCE_TEXT.matches("\n| `born-").count(), 2);
+    }
 
     #[test]
     fn every_program_is_in_the_guide_in_place_of_its_link() {

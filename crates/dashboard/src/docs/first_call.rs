@@ -25,7 +25,7 @@ impl FirstCall {
         let authorization = format!("Authorization: Bearer {}…", format.head());
         let (path, body, status, heading) = match format.environment() {
             Environment::Development => {
-                let patient = block_below(REFERENCE_TEXT, CREATE).split("\n\n").nth(1).unwrap_or_default();
+                let patient = block_below(&REFERENCE_TEXT, CREATE).split("\n\n").nth(1).unwrap_or_default();
                 let patient = patient.replace('\n', "\n  ");
                 let body = format!(" \\\n  --header \"Content-Type: application/json\" \\\n  --data '{patient}'");
                 ("/patients", body, "201 Created", "### The answer\n")
@@ -33,6 +33,6 @@ impl FirstCall {
             Environment::Production => ("/key", String::new(), "200 OK", "## The key itself\n"),
         };
         let request = format!("curl {address}{path} \\\n  --header \"{authorization}\"{body}");
-        Self { address, authorization, request, status, answer: block_below(REFERENCE_TEXT, heading) }
+        Self { address, authorization, request, status, answer: block_below(&REFERENCE_TEXT, heading) }
     }
 }

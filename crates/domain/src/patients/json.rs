@@ -15,6 +15,9 @@ use crate::patients::json_error::{JsonCause, JsonError, shown};
 use crate::patients::sent::Sent;
 use crate::patients::unknown_field::UnknownField;
 
+/// Objects round a patient that are looked into: `{"data":{"patient":{…}}}` has two.
+const WRAPPERS_MAX: u8 = 2;
+
 /// A patient as JSON: what was sent for the fields, and what else was sent.
 ///
 /// ```
@@ -69,13 +72,31 @@ impl<'a> JsonPatient<'a> {
     #[must_use]
     pub fn explain(json: &[u8], unknown: &[Cow<'_, str>]) -> Vec<UnknownField> {
         let values: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(json).unwrap_or_default();
-        let held = |name: &str| {
-            let draft = values.get(name).and_then(|value| PatientDraft::from_json(value.get().as_bytes()).ok());
-            let is_held = |field: &Field| draft.as_ref().is_some_and(|draft| draft[*field] != Sent::Nothing);
-            Field::ALL.iter().copied().filter(is_held).collect()
-        };
+        let held = |name: &str| values.get(name).map_or_else(Vec::new, |value| held_in(value, WRAPPERS_MAX));
         unknown.iter().map(|name| UnknownField::holding(name.as_ref(), held(name))).collect()
     }
+}
+
+/// The fields that an object holds, by their names or by those of other software; of an array, its first value. If it
+/// holds none, those of what is in it.
+fn held_in(value: &RawValue, wrappers: u8) -> Vec<Field> {
+    let json = value.get();
+    if json.starts_with('[') {
+        let values: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
+        return values.first().map_or_else(Vec::new, |first| held_in(first, wrappers));
+    }
+    let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).unwrap_or_default();
+    let is_sent = |value: &RawValue| value.get() != "null";
+    let known = members.iter().filter(|(_, value)| is_sent(value)).filter_map(|(name, _)| Field::known_as(name));
+    let known: HashSet<_> = known.collect();
+    if known.is_empty() && wrappers > 1 {
+        return members
+            .values()
+            .map(|value| held_in(value, wrappers - 1))
+            .find(|held| !held.is_empty())
+            .unwrap_or_default();
+    }
+    Field::ALL.iter().copied().filter(|field| known.contains(field)).collect()
 }
 
 impl<'a> PatientDraft<'a> {
@@ -297,8 +318,8 @@ mod tests {
 
     #[test]
     fn what_was_sent_in_place_of_a_field_is_recognised() {
-        let body =
-            br#"{"phone":"x","p\u0061tient":{"lastName":"L","email":null},"list":[{"lastName":"L"}],"data":"{"}"#;
+        let body = br#"{"phone":"x","p\u0061tient":{"lastName":"L","email":null},"list":[{"surname":"L"},1],"data":"{",
+            "body":{"data":{"dob":"x","Phone":1}},"deep":{"a":{"b":{"dob":"x"}}},"none":[]}"#;
         let unknown = JsonPatient::from_slice(body).unwrap().unknown;
         let explained = JsonPatient::explain(body, &unknown);
         let found: Vec<_> = explained.iter().map(|field| (field.name.as_str(), field.meant, &field.held[..])).collect();
@@ -308,8 +329,11 @@ mod tests {
             [
                 ("phone", phone, &[][..]),
                 ("patient", None, &[Field::LastName]),
-                ("list", None, &[]),
-                ("data", None, &[])
+                ("list", None, &[Field::LastName]),
+                ("data", None, &[]),
+                ("body", None, &[Field::PhoneNumber, Field::DateOfBirth]),
+                ("deep", None, &[]),
+                ("none", None, &[]),
             ]
         );
     }

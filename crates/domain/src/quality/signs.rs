@@ -89,6 +89,7 @@ pub(super) fn stands_for_none(text: &[u8]) -> bool {
 
 #[cold]
 fn is_made_up(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
     MADE_UP.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(text))
         || str::from_utf8(text).is_ok_and(is_placeholder)
 }
@@ -129,7 +130,7 @@ mod tests {
         for word in known.into_iter().chain(MADE_UP) {
             for text in [word.to_owned(), word.to_uppercase(), format!(" {word}"), format!("{word}\u{a0}")] {
                 let is_name = text.trim() == "na";
-                let is_spaced = text.trim().len() < text.len() && MADE_UP.contains(&word);
+                let is_spaced = text.ends_with('\u{a0}') && MADE_UP.contains(&word);
                 assert_eq!(stands_for_none(text.as_bytes()), !is_name && !is_spaced, "{text:?}");
             }
         }

@@ -141,7 +141,7 @@ fn returned_properties() -> Vec<String> {
     });
     let is_identified = [
         member("type", "boolean"),
-        member("description", "Whether the patient is fully identified: true for all that come through this interface"),
+        member("description", "Always true. Nobody has checked the identity: staff do that at the first visit"),
     ];
     let mut properties = vec![own("id", &identifier("Given by the service: a UUID version 7"))];
     properties.extend(fields);
