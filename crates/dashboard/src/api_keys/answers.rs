@@ -16,8 +16,8 @@ pub(crate) fn is_accepted(AnswerCode(status): AnswerCode) -> bool {
     (200..300).contains(&status)
 }
 
-/// Returns how many requests of the last week were refused, if at least half were, until yesterday or today. Keys that
-/// send more are compared with their own past, in the mails about unusual keys.
+/// Returns how many requests were refused, if at least half were since yesterday, or in the last week until yesterday.
+/// Weeks of keys that send more are compared with their own past, in the mails about unusual keys.
 pub(crate) fn often_refused(answers: &[AnswerCount], today: Date) -> Option<String> {
     let mut days: BTreeMap<Date, [u64; 2]> = BTreeMap::new();
     for answer in answers.iter().filter(|answer| answer.field.is_none()) {
@@ -28,16 +28,25 @@ pub(crate) fn often_refused(answers: &[AnswerCount], today: Date) -> Option<Stri
     let used_days = days.values().filter(|[accepted, _]| *accepted > 0).count();
     let accepted: u64 = days.values().map(|[accepted, _]| accepted).sum();
     let at_least = |count: u64, min: i32| i64::try_from(count).is_ok_and(|count| count >= min.into());
+    let is_half = |[accepted, refused]: [u64; 2]| at_least(refused, ONLY_REFUSED_MIN) && refused >= accepted;
+    let yesterday = today - Duration::DAY;
+    let lately = sum(days.range(yesterday..).map(|(_, counts)| counts));
+    if is_half(lately) {
+        return Some(format!("{} of {} since yesterday", lately[1], lately[0] + lately[1]));
+    }
     if at_least(accepted, BUSY_REQUESTS) && at_least(used_days as u64, BUSY_DAYS) {
         return None;
     }
     days.retain(|day, _| *day > today - WEEK);
-    let [accepted, refused] = days.values().fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+    let [accepted, refused] = sum(days.values());
     let refused_on: Vec<_> = days.into_iter().filter(|(_, [_, refused])| *refused > 0).map(|(day, _)| day).collect();
-    let is_recent = refused_on.last().is_some_and(|last| *last >= today - Duration::DAY);
-    let is_half = at_least(refused, ONLY_REFUSED_MIN) && refused >= accepted;
-    let is_often = is_recent && is_half && refused_on.len() >= REFUSED_DAYS_MIN;
+    let is_recent = refused_on.last().is_some_and(|last| *last >= yesterday);
+    let is_often = is_recent && is_half([accepted, refused]) && refused_on.len() >= REFUSED_DAYS_MIN;
     is_often.then(|| format!("{refused} of {} in the last 7 days", accepted + refused))
+}
+
+fn sum<'a>(days: impl Iterator<Item = &'a [u64; 2]>) -> [u64; 2] {
+    days.fold([0, 0], |[a, b], [c, d]| [a + c, b + d])
 }
 
 /// Returns whether the vendor must change something. While a key is paused or suspended, its requests get 401.
@@ -69,15 +78,18 @@ mod tests {
         let half = Some("7 of 14 in the last 7 days".to_owned());
         assert_eq!(of(&[1; 30], 422, &[1; 30]), half);
         assert_eq!(of(&[1; 30], 400, &[0, 4, 3]), half, "until yesterday");
+        let today = |text: &str| Some(format!("{text} since yesterday"));
+        assert_eq!(of(&[3, 2, 9, 9], 422, &[7]), today("7 of 12"));
+        assert_eq!(of(&[40; 30], 422, &[50, 40]), today("90 of 170"), "however many it sent before");
         for (accepted, status, refused, why) in [
             (&[1; 30][..], 422, &[][..], "none"),
             (&[], 422, &[1, 1, 1, 1], "too few"),
-            (&[1; 30], 422, &[20], "on one day"),
+            (&[1; 30], 422, &[0, 0, 20], "on one day"),
             (&[1; 30], 422, &[0, 0, 9, 9, 9], "mended since"),
             (&[3; 20], 422, &[2; 20], "less than half"),
             (&[1; 30], 401, &[1; 30], "paused"),
             (&[1; 30], 503, &[9; 30], "a failure of the service"),
-            (&[4; 30], 422, &[9; 30], "many requests, of which the past is known"),
+            (&[4; 30], 422, &[3, 3, 9, 9, 9, 9, 9], "many requests, of which the past is known"),
         ] {
             assert_eq!(of(accepted, status, refused), None, "{why}");
         }

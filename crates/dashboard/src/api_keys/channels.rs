@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use intake_domain::{AnswerCount, KeyActivity, KeyRecord, REPLAYED, first_kept_day, list_keys, patients_of};
+use intake_domain::{
+    AnswerCount, KeyActivity, KeyRecord, REPLAYED, StoreError, first_kept_day, list_keys, patients_of,
+};
 use intake_edge as edge;
 use time::{Date, Duration};
 
 use crate::api_keys::answers::CREATED;
 use crate::api_keys::sparkline::Sparkline;
+use crate::page::csv;
 use crate::page::day::without_year;
 use crate::page::error::PageError;
 use crate::page::number::{counted, grouped};
@@ -29,7 +32,7 @@ const ROWS_SHOWN: usize = 10;
 #[template(path = "api_keys/channels.html")]
 struct ChannelsPage {
     shell: Shell,
-    /// The weeks: "From 3 Nov", "This week so far".
+    /// The weeks: "3 Nov–9 Nov", "Last week", "This week so far".
     weeks: Vec<String>,
     /// All keys together first.
     rows: Vec<Channel>,
@@ -68,11 +71,7 @@ pub(crate) async fn channels(
     let now = edge::now();
     let since = first_kept_day(visitor.zone(), now);
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
-    let ids: Vec<_> = all.iter().map(|key| key.id).collect();
-    let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED], since).await?;
-    let mut by_key: Vec<_> = all.iter().filter_map(|key| Some((key, by_day(answers.get(&key.id)?)))).collect();
-    by_key.retain(|(_, days)| !days.is_empty());
-    by_key.sort_by_key(|(_, days)| Reverse(total(days)));
+    let by_key = patients(&all, &visitor, activity.as_ref(), since).await?;
     let has_sent = |key: &KeyRecord| by_key.iter().any(|(one, _)| one.id == key.id);
     let others = all.iter().filter(|key| !key.is_over(now) && !has_sent(key)).count();
     let others = Some(counted(others, "key")).filter(|_| others > 0);
@@ -90,6 +89,40 @@ pub(crate) async fn channels(
         others,
     };
     render(StatusCode::OK, &page)
+}
+
+/// The same as a file: a row for each key and day that had patients.
+pub(crate) async fn download(
+    visitor: Visitor,
+    keys: Part<dyn Keys>,
+    activity: Part<dyn KeyActivity>,
+) -> Result<HttpResponse, PageError> {
+    let since = first_kept_day(visitor.zone(), edge::now());
+    let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
+    let by_key = patients(&all, &visitor, activity.as_ref(), since).await?;
+    let header = ["Day", "Key", "Last characters", "Vendor contact", "Key ID", "Patients"].map(str::to_owned);
+    let rows = by_key.iter().flat_map(|(key, days)| {
+        days.iter().map(|(day, patients)| {
+            let (name, hint, contact) = (key.name.clone(), key.hint.clone(), key.contact.clone());
+            [day.to_string(), name, hint, contact, key.id.to_string(), patients.to_string()]
+        })
+    });
+    csv::file("patients-by-channel", &visitor, std::iter::once(header).chain(rows))
+}
+
+/// The keys that sent patients, those with the most first.
+async fn patients<'a>(
+    keys: &'a [KeyRecord],
+    visitor: &Visitor,
+    activity: &dyn KeyActivity,
+    since: Date,
+) -> Result<Vec<(&'a KeyRecord, ByDay)>, StoreError> {
+    let ids: Vec<_> = keys.iter().map(|key| key.id).collect();
+    let answers = activity.answers_by_key(visitor.organisation(), &ids, &[REPLAYED], since).await?;
+    let mut by_key: Vec<_> = keys.iter().filter_map(|key| Some((key, by_day(answers.get(&key.id)?)))).collect();
+    by_key.retain(|(_, days)| !days.is_empty());
+    by_key.sort_by_key(|(_, days)| Reverse(total(days)));
+    Ok(by_key)
 }
 
 /// A row for all keys, one for each key, and one for those that are too many.
@@ -167,7 +200,11 @@ fn today(since: Date) -> Date {
 
 /// The name of a week.
 fn label(week: Date, since: Date) -> String {
-    if week == monday(today(since)) { "This week so far".to_owned() } else { format!("From {}", without_year(week)) }
+    match (monday(today(since)) - week).whole_weeks() {
+        0 => "This week so far".to_owned(),
+        1 => "Last week".to_owned(),
+        _ => format!("{}–{}", without_year(week), without_year(week + Duration::days(6))),
+    }
 }
 
 fn monday(day: Date) -> Date {
@@ -208,7 +245,7 @@ mod tests {
     fn patients_are_counted_by_the_weeks_that_people_know() {
         assert_eq!(
             weeks(SINCE).into_iter().map(|week| label(week, SINCE)).collect::<Vec<_>>().join(", "),
-            "From 10 Nov, From 17 Nov, From 24 Nov, This week so far"
+            "10 Nov–16 Nov, 17 Nov–23 Nov, Last week, This week so far"
         );
         let sunday = date!(2025 - 11 - 09);
         let answers = [

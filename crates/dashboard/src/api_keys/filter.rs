@@ -116,7 +116,7 @@ impl Filter {
     }
 
     pub(crate) fn orders(&self) -> [Choice; 4] {
-        let choice = |value, text, sort| (value, text, self.sort == sort);
+        let choice = |value, text, sort| (value, text, self.order() == sort);
         [
             choice("newest", "Newest first", Sort::Newest),
             choice("name", "By name", Sort::Name),
@@ -125,9 +125,14 @@ impl Filter {
         ]
     }
 
+    /// The order that was chosen. Of keys that expire, those that do so first come first.
+    fn order(&self) -> Sort {
+        if self.show == Show::Expiring && self.sort == Sort::Newest { Sort::Expires } else { self.sort }
+    }
+
     /// Returns what the register is asked for.
     pub(crate) fn search_at(&self, now: OffsetDateTime) -> KeySearch {
-        let order = match self.sort {
+        let order = match self.order() {
             Sort::Newest => KeyOrder::Newest,
             Sort::Name => KeyOrder::Name,
             Sort::Used => KeyOrder::Used,
@@ -154,7 +159,7 @@ impl Filter {
 
     /// Query parameters of this filter, without defaults.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        let sort = self.orders().into_iter().find(|(.., is_chosen)| *is_chosen && self.sort != Sort::Newest);
+        let sort = self.orders().into_iter().find(|(.., is_chosen)| *is_chosen && self.order() != Sort::Newest);
         let page = (self.page > 1).then(|| self.page.to_string());
         let fields = [
             ("q", Some(self.q.clone()).filter(|q| !q.is_empty())),
@@ -235,6 +240,15 @@ mod tests {
             ["1 expires within a week /settings/api-keys?show=expiring", "9 never used /settings/api-keys?show=unused"];
         assert_eq!(shown(&selection.reasons), reasons);
         assert_eq!(second.selection(&KeyPage { page: 3, ..found }).next, None);
+    }
+
+    #[test]
+    fn keys_that_expire_soonest_are_first_among_those_that_expire() {
+        let search = |filter: &Filter| filter.search_at(datetime!(2025-01-01 0:00 UTC)).order;
+        let expiring = Filter { show: Show::Expiring, ..Filter::default() };
+        assert_eq!(search(&expiring), KeyOrder::Expires);
+        assert_eq!(search(&Filter { sort: Sort::Name, ..expiring }), KeyOrder::Name);
+        assert_eq!(search(&Filter::default()), KeyOrder::Newest);
     }
 
     #[test]

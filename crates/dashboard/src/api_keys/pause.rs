@@ -12,8 +12,8 @@ use crate::page::error::PageError;
 use crate::page::form_token::OwnForm;
 use crate::page::part::{Keys, Part};
 
-const CONSEQUENCE: &str = "Requests using this key will be refused immediately, until you resume the key. If the key \
-    expires while it is paused, it can't be resumed.";
+const CONSEQUENCE: &str = "Requests using this key will be refused immediately, until you resume the key. Patients sent \
+    meanwhile are lost unless the vendor sends them again. If the key expires while it is paused, it can't be resumed.";
 const PAUSED: &str = "is paused. Requests using it are refused until you resume it.";
 const PAUSED_TOO: &str = "is paused. Requests using it are refused until you resume it and while the organisation is \
     suspended.";

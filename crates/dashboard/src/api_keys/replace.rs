@@ -23,7 +23,7 @@ use crate::api_keys::filter::Filter;
 use crate::mails::{KeyChange, MailedKey};
 use crate::page::draft::Draft;
 use crate::page::error::PageError;
-use crate::page::moment::{Moment, end};
+use crate::page::moment::{Moment, end, end_in_words};
 use crate::page::part::{Keys, Part};
 use crate::page::shell::{Shell, render};
 
@@ -43,8 +43,16 @@ struct ReplacePage<'a> {
     expired_at: Option<Moment>,
     is_paused: bool,
     choices: ReplaceChoices,
+    /// The times that a key with this end can still reach.
+    ends_after: Vec<Choice>,
+    latest_ends: Vec<Choice>,
+    /// The old key's own end, after "until".
+    own_end: Option<String>,
     expiry: ExpiryFields,
 }
+
+/// A choice of a time: value, text and time.
+type Choice = (&'static str, &'static str, Duration);
 
 #[derive(Deserialize)]
 pub(crate) struct ReplaceForm {
@@ -69,7 +77,7 @@ struct ReplaceChoices {
 }
 
 /// Time for which a key can work after its replacement has created a patient.
-const CHOICES: [(&str, &str, Duration); 4] = [
+const CHOICES: [Choice; 4] = [
     ("now", "with the new key's first patient", Duration::ZERO),
     ("1h", "1 hour after the new key's first patient", Duration::HOUR),
     ("24h", "24 hours after the new key's first patient", Duration::DAY),
@@ -77,7 +85,7 @@ const CHOICES: [(&str, &str, Duration); 4] = [
 ];
 
 /// Time within which a replaced key ends in any case, in days.
-const LATEST_ENDS: [(&str, &str, Duration); 4] = [
+const LATEST_ENDS: [Choice; 4] = [
     ("3", "after 3 days", Duration::days(3)),
     ("14", "after 14 days", Replacement::USUALLY_ENDS_WITHIN),
     ("30", "after 30 days", Duration::days(30)),
@@ -205,7 +213,7 @@ impl ReplaceChoices {
             "routine" => {}
             _ => return Err(PageError::BadForm),
         }
-        let chosen = |choices: &'static [(&str, &str, Duration)], value: &str| {
+        let chosen = |choices: &'static [Choice], value: &str| {
             choices.iter().find(|(name, ..)| *name == value).ok_or(PageError::BadForm)
         };
         let &(_, stops, ends_after) = chosen(&CHOICES, &self.ends_after)?;
@@ -219,7 +227,14 @@ impl ReplaceChoices {
 impl<'a> ReplacePage<'a> {
     fn new(own: &'a OwnKey, facts: KeyFacts, new_id: String, choices: ReplaceChoices, expiry: ExpiryFields) -> Self {
         let OwnKey { visitor, key: old, filter } = own;
+        let left = old.expires_at.map(|end| end - edge::now());
+        let reached = |choices: &[Choice]| {
+            choices.iter().copied().filter(|(.., time)| left.is_none_or(|left| *time < left)).collect()
+        };
         Self {
+            ends_after: reached(&CHOICES),
+            latest_ends: reached(&LATEST_ENDS),
+            own_end: old.expires_at.map(|end| end_in_words(end, visitor.zone())),
             shell: Shell::new("keys", visitor),
             action: format!("/settings/api-keys/{}/replace{}", old.id, filter.query()),
             back: filter.back(old.id),

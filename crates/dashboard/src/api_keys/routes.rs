@@ -16,6 +16,7 @@ pub(crate) fn routes(pages: Pages) -> Pages {
         .post("/settings/api-keys", create::create)
         .get("/settings/api-keys/new", create::form)
         .get("/settings/api-keys/channels", channels::channels)
+        .get("/settings/api-keys/channels.csv", channels::download)
         .get("/settings/api-keys/select", select::marking)
         .get("/settings/api-keys/selected", select::confirm)
         .post("/settings/api-keys/selected", select::change)

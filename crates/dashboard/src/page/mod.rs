@@ -6,6 +6,7 @@ pub(crate) mod base_url;
 pub(crate) mod compression;
 pub(crate) mod confirm;
 pub(crate) mod cookie;
+pub(crate) mod csv;
 pub(crate) mod day;
 pub(crate) mod destination;
 pub(crate) mod draft;
