@@ -131,15 +131,16 @@ async fn invite_confirmed(mut visitor: Visitor, renewed: Token, email: String) -
     let cookie = cookie::SESSION.set(&renewed);
     visitor.token = renewed;
     let fields = InviteFields { email, role: Role::Administrator, error: None };
-    let Ok(mut made) = make_typed(&visitor, visitor.shared::<dyn Members>()?, fields).await else {
-        // The form shows what was typed.
-        return Ok(go_on(&Destination::from(INVITE.to_owned()), &visitor.token));
-    };
-    visitor.forget_draft();
-    if let Ok(cookie) = HeaderValue::try_from(cookie) {
-        made.headers_mut().append(SET_COOKIE, cookie);
+    let made = make_typed(&visitor, visitor.shared::<dyn Members>()?, fields).await;
+    if made.is_ok() {
+        visitor.forget_draft();
     }
-    Ok(made)
+    // The confirmation counts, whatever became of the invitation.
+    let mut answer = made.unwrap_or_else(HttpResponse::from_error);
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        answer.headers_mut().append(SET_COOKIE, cookie);
+    }
+    Ok(answer)
 }
 
 async fn make_typed(visitor: &Visitor, members: &dyn Members, fields: InviteFields) -> Result<HttpResponse, PageError> {

@@ -5,7 +5,7 @@ mod choosing_passwords;
 mod guessed_passwords;
 mod invitations;
 mod memberships;
-mod passkeys;
+pub(crate) mod passkeys;
 mod passwords_off;
 mod permissions;
 mod planted_accounts;

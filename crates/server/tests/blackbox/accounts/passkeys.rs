@@ -177,21 +177,21 @@ impl Device {
 }
 
 /// A sign-in that waits for a passkey.
-struct SignIn {
+pub(crate) struct SignIn {
     client: Client,
     cookie: String,
-    page: String,
+    pub(crate) page: String,
 }
 
 impl SignIn {
-    fn alone(app: &TestApp) -> Self {
+    pub(crate) fn alone(app: &TestApp) -> Self {
         let client = app.service.client();
         let begun = post(&client, "/sign-in/passkey", &[], "");
         assert_eq!((begun.status, begun.header("location")), (303, Some("/sign-in/passkey")));
         Self::new(client, &begun, "/sign-in/passkey")
     }
 
-    fn after_the_password(app: &TestApp, email: &str) -> Self {
+    pub(crate) fn after_the_password(app: &TestApp, email: &str) -> Self {
         let client = app.service.client();
         let form = format!("email={}&{}", email.replace('@', "%40"), password_field(PASSWORD));
         let begun = post(&client, "/sign-in", &[], &form);
@@ -205,7 +205,7 @@ impl SignIn {
         Self { client, cookie, page }
     }
 
-    fn send(&self, path: &str, form: &str) -> Response {
+    pub(crate) fn send(&self, path: &str, form: &str) -> Response {
         post(&self.client, path, &[("Cookie", &self.cookie)], form)
     }
 }

@@ -9,7 +9,7 @@ pub(crate) mod erasure;
 pub(crate) mod export;
 mod first_run;
 mod install_offer;
-mod lock_holders;
+pub(crate) mod lock_holders;
 pub(crate) mod organisations;
 mod pairs;
 pub(crate) mod readers;

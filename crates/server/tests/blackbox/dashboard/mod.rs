@@ -16,6 +16,7 @@ mod key_clients;
 mod key_list;
 mod key_page;
 mod layout;
+mod locked_pages;
 pub(crate) mod mails;
 mod notices;
 mod odd_values;
