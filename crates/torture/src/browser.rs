@@ -15,8 +15,8 @@ pub(crate) const ACCOUNT: &str = "/settings/account";
 /// A browser of one person.
 pub(crate) struct Browser<'a> {
     pub(crate) operations: &'a Operations<'a>,
-    organisation: String,
-    address: String,
+    pub(crate) organisation: String,
+    pub(crate) address: String,
     pub(crate) email: String,
 }
 

@@ -20,6 +20,7 @@ mod import_files;
 mod imports;
 mod instance;
 mod journal;
+mod member_witnesses;
 mod members;
 mod mixed;
 mod operations;
@@ -60,6 +61,7 @@ pub use verdict::Verdict;
 
 use floods::FloodKind;
 use postgres_server::PostgresServer;
+use restores::Controls;
 use run::Run;
 use tampering::Tampering;
 use verdict::{Line, MustSee};
@@ -199,12 +201,13 @@ fn run_controls(
 
 /// Restores the register, with controls at the end of the first restore.
 fn run_restores(run: &Run<'_>, times: u64, recorder: &mut Recorder<'_>) -> anyhow::Result<()> {
-    let mut controls = Findings::default();
+    let mut controls = Controls::default();
     recorder.step("register restored to a moment", times, |times| run.restore(times, &mut controls))?;
-    restores::CONTROLS
-        .into_iter()
+    let member = (restores::MEMBER_CONTROL, MustSee::Admitted, controls.members);
+    let all = restores::CONTROLS.into_iter().map(|(title, must_see)| (title, must_see, controls.others.clone()));
+    all.chain([member])
         .filter(|_| times > 0)
-        .try_for_each(|(title, must_see)| recorder.control(title, must_see, || Ok(controls.clone())))
+        .try_for_each(|(title, must_see, found)| recorder.control(title, must_see, || Ok(found)))
 }
 
 /// A plan being carried out.

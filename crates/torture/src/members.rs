@@ -27,8 +27,8 @@ const LATER: (u64, u64) = (0, 80);
 /// Sign-ins of one member on a service. Ten in one network are allowed at first.
 const SIGN_INS: usize = 3;
 const MEMBERS: &str = "/settings/members";
-const POLICIES: &str = "/settings/policies";
-const KEY_AGE: &str = "/settings/policies/key-age";
+pub(crate) const POLICIES: &str = "/settings/policies";
+pub(crate) const KEY_AGE: &str = "/settings/policies/key-age";
 const SECOND_FACTOR: &str = "/settings/account/second-factor";
 
 /// A change of a member.

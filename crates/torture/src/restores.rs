@@ -4,16 +4,19 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use intake_domain::Environment;
 use intake_infra::Durability;
 
 use crate::audit::{Findings, audit};
 use crate::clock::Clock;
 use crate::follower::{Follower, compare};
-use crate::journal::{Erasure, Kind, Operation, read};
-use crate::operations::command;
+use crate::journal::{Erasure, Journal, Kind, Operation, read};
+use crate::member_witnesses::MemberWitnesses;
+use crate::operations::{Operations, command};
 use crate::postgres_server::PostgresServer;
 use crate::put_back::Backup;
 use crate::run::{History, Refusals, Run};
@@ -30,6 +33,15 @@ pub(crate) const CONTROLS: [(&str, MustSee); 4] = [
     ("a service does not see that its database was replaced", MustSee::Unnoticed),
     ("an entry of the audit log is not printed", MustSee::Unfollowed),
 ];
+pub(crate) const MEMBER_CONTROL: &str = "a member has a role again that was taken away";
+
+/// Findings of the controls.
+#[derive(Default)]
+pub(crate) struct Controls {
+    pub(crate) others: Findings,
+    pub(crate) members: Findings,
+}
+
 /// Time for which clients work before and after the moment.
 const WORK: Duration = Duration::from_secs(2);
 /// Time that everything may take which is done again.
@@ -42,7 +54,7 @@ const FROZEN: (usize, Duration) = (1, Duration::from_secs(1));
 impl Run<'_> {
     /// Restores a new server each time, in turns from a base backup and, under a clock that jumps, from a copy of the
     /// files. Returns the findings, and those of the controls.
-    pub(crate) fn restore(&self, times: u64, controls: &mut Findings) -> anyhow::Result<(u64, Findings)> {
+    pub(crate) fn restore(&self, times: u64, controls: &mut Controls) -> anyhow::Result<(u64, Findings)> {
         let mut found = Findings::default();
         for time in 0..times {
             let is_by_files = !(self.seed + time).is_multiple_of(2);
@@ -64,7 +76,7 @@ impl Run<'_> {
         name: &str,
         server: &PostgresServer,
         clock: Option<Clock>,
-        mut controls: Option<&mut Findings>,
+        mut controls: Option<&mut Controls>,
     ) -> anyhow::Result<Findings> {
         let keeps_time = clock.is_none();
         let plan = TestBedPlan { environment: Environment::Production, keeps_time, ..self.plan(name, &[]) };
@@ -72,8 +84,9 @@ impl Run<'_> {
         let backup = Backup::begin(server, clock)?;
         let mut witnesses = Witnesses::make(&bed);
         let follower = Follower::start(self.program, &bed)?;
-        let mut before = HashMap::new();
+        let (mut before, mut members) = (HashMap::new(), None);
         let (_, mut history) = self.record(&bed, Refusals::Expected, |fault| {
+            let people = self.with_operations(fault.bed, fault.journal, fault.traffic, MemberWitnesses::make)?;
             backup.jump(&mut fault.random)?;
             fault.wait_for_erasure(WORK);
             backup.jump(&mut fault.random)?;
@@ -82,6 +95,8 @@ impl Run<'_> {
             fault.must_serve(Instant::now(), NOTICED, "the moment");
             backup.jump(&mut fault.random)?;
             witnesses.block(self, fault)?;
+            self.with_operations(fault.bed, fault.journal, fault.traffic, |all| people.take_away(all))?;
+            members = Some(people);
             fault.wait_for_erasure(WORK);
             Ok(1)
         })?;
@@ -89,17 +104,51 @@ impl Run<'_> {
         compare(&printed, &entries, &mut history.found);
         if let Some(controls) = controls.as_deref_mut() {
             printed.retain(|id| entries.first() != Some(id));
-            compare(&printed, &entries, controls);
+            compare(&printed, &entries, &mut controls.others);
         }
-        history.lose(self, server, &backup, controls.as_deref_mut())?;
+        history.lose(self, server, &backup, controls.as_deref_mut().map(|controls| &mut controls.others))?;
         history.do_again(self, &before, &witnesses)?;
+        let members = members.context("no members were there")?;
+        history.found += self.try_members(&history, &members, controls.as_deref_mut().map(|all| &mut all.members))?;
         let found = history.audit()?;
-        if let Some(controls) = controls {
+        if let Some(Controls { others, .. }) = controls {
             witnesses.bring_back(&bed)?;
-            witnesses.must_stay(&history.traffic(self)?, controls);
-            *controls += audit(&history.journal, &mut bed.register()?)?;
+            witnesses.must_stay(&history.traffic(self)?, others);
+            *others += audit(&history.journal, &mut bed.register()?)?;
         }
         Ok(found)
+    }
+}
+
+impl Run<'_> {
+    /// Tries what members have lost, and for a control once more when one has it back.
+    fn try_members(
+        &self,
+        history: &History<'_>,
+        members: &MemberWitnesses,
+        control: Option<&mut Findings>,
+    ) -> anyhow::Result<Findings> {
+        let (traffic, mut found) = (history.traffic(self)?, Findings::default());
+        self.with_operations(history.bed, &history.journal, &traffic, |operations| {
+            members.must_stay(operations, &mut found);
+            if let Some(control) = control {
+                members.bring_back(operations)?;
+                members.must_stay(operations, control);
+            }
+            Ok(found)
+        })
+    }
+
+    /// What operators and members do beside all that goes on.
+    fn with_operations<T>(
+        &self,
+        bed: &TestBed,
+        journal: &Journal,
+        traffic: &Traffic<'_>,
+        act: impl FnOnce(&Operations<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let (program, seed, is_over) = (self.program, self.seed, AtomicBool::new(true));
+        act(&Operations { program, seed, bed, journal, traffic, is_over: &is_over })
     }
 }
 

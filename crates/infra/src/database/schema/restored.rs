@@ -1,6 +1,6 @@
 //! Takes a database that was restored or moved for the register from here on, as its owner.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use diesel::connection::SimpleConnection;
 use diesel::dsl::exists;
@@ -71,6 +71,13 @@ pub fn newest_patients(owner: &DatabaseUrl) -> Result<Vec<NewestPatient>, Schema
         };
         all.into_iter().map(newest).collect()
     })
+}
+
+/// The organisations that require two-step sign-in of every member.
+pub fn requiring_second_factor(owner: &DatabaseUrl) -> Result<HashSet<OrganisationId>, SchemaError> {
+    let requiring = organisations::table.filter(organisations::second_factor_required).select(organisations::id);
+    let found = patiently(owner, |connection| requiring.load::<Uuid>(connection))?;
+    Ok(found.into_iter().map(OrganisationId::from).collect())
 }
 
 /// Those of these audit entries that are not in the database.

@@ -12,6 +12,7 @@ use intake_infra::{DatabaseUrl, SchemaError};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
+use super::standing::folded;
 use crate::settings::arguments::parse_time;
 
 /// An action that the copy names.
@@ -20,7 +21,11 @@ pub(super) struct Recorded {
     pub(super) at: String,
     action: String,
     actor: String,
+    actor_email: String,
     pub(super) subject: String,
+    /// Address by which the database knows the person whose address is the subject. None: it knows another person by
+    /// it, who has changed it since.
+    pub(super) person: Option<String>,
     pub(super) organisation: OrganisationId,
     /// None: it is about no key, or of a program that did not record which.
     pub(super) key: Option<KeyId>,
@@ -116,7 +121,28 @@ impl AuditCopy {
         }
         let first_lost = entries.iter().position(|entry| entry.is_lost && entry.matters());
         entries.drain(..first_lost.unwrap_or(entries.len()));
+        find_people(&mut entries);
         Ok(Self { entries, is_older: end_before_a_restore(owner, &ids)? })
+    }
+}
+
+/// Finds for each entry the address that its person had at the restored moment.
+fn find_people(entries: &mut [Recorded]) {
+    let mut changes: Vec<(OrganisationId, String, String)> = Vec::new();
+    for entry in entries {
+        let mut person = Some(entry.subject.clone());
+        for (_, before, after) in changes.iter().rev().filter(|(organisation, ..)| *organisation == entry.organisation)
+        {
+            match person.as_deref().map(folded) {
+                Some(address) if address == folded(after) => person = Some(before.clone()),
+                Some(address) if address == folded(before) => person = None,
+                _ => {}
+            }
+        }
+        entry.person = person;
+        if entry.is_lost && entry.action() == Some(Action::EmailChanged) {
+            changes.push((entry.organisation, entry.actor_email.clone(), entry.subject.clone()));
+        }
     }
 }
 
@@ -127,7 +153,9 @@ pub(super) fn recorded(entry: &Value) -> anyhow::Result<Recorded> {
         at: text("/at"),
         action: text("/action"),
         actor: text("/actor/name"),
+        actor_email: text("/actor/email"),
         subject: text("/subject"),
+        person: None,
         organisation: text("/organisationId").parse().context("an entry has no organisation")?,
         key: text("/keyId").parse().ok(),
         key_hint: text("/keyHint"),

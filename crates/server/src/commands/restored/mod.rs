@@ -45,9 +45,17 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
     };
     let plan = copy.as_ref().zip(standing.as_ref()).map(|(copy, standing)| Plan::of(copy, standing));
     let ending = if arguments.revoke_keys { runtime.block_on(open_keys(&patients, &database))? } else { Vec::new() };
-    let run = &arguments.run;
-    let mut report =
-        Report { newest, copied_until, plan, patients: &patients, run, ending, revoked: None, results: Vec::new() };
+    let mut report = Report {
+        newest,
+        copied_until,
+        plan,
+        patients: &patients,
+        policies_page: configuration.base_url(Some(configuration.https_addr.port())) + "/settings/policies",
+        run: &arguments.run,
+        ending,
+        revoked: None,
+        results: Vec::new(),
+    };
     if arguments.brakes.dry_run {
         return print_result(&arguments.output, &report.value(), &report.text(false));
     }

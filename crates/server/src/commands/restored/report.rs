@@ -5,7 +5,7 @@ use intake_infra::restored::NewestPatient;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::plan::Plan;
+use super::plan::{Plan, Policy};
 use super::step::Step;
 use crate::commands::organisation::ending_keys;
 use crate::commands::output::quoted;
@@ -19,6 +19,8 @@ pub(super) struct Report<'a> {
     /// None: there is no copy of the audit log.
     pub(super) plan: Option<Plan<'a>>,
     pub(super) patients: &'a [NewestPatient],
+    /// The page on which policies are set.
+    pub(super) policies_page: String,
     /// Who runs this, and why, which the commands name, too.
     pub(super) run: &'a Run,
     /// The keys that are to be revoked, if that was asked for.
@@ -90,6 +92,7 @@ impl Report<'_> {
             "These are left to you, because someone must get what they print:",
             self.steps().filter(|step| step.is_by_hand()).map(|step| self.command(step)),
         );
+        text += &self.policies(plan);
         text += &listed(
             "These keys have a replacement that was not in use at that moment. If it is now, revoke them:",
             plan.perhaps_ended.iter().map(|key| self.command(&Step::RevokeKey(*key))),
@@ -103,6 +106,20 @@ impl Report<'_> {
             );
         }
         text
+    }
+
+    fn policies(&self, plan: &Plan<'_>) -> String {
+        let (count, page) = (plan.policies.len(), &self.policies_page);
+        let (what, them) = match count {
+            1 => ("1 policy that has".to_owned(), "it"),
+            _ => (format!("{count} policies that have"), "them"),
+        };
+        listed(
+            &format!(
+                "Lost were also {what} no command. An administrator of the organisation sets {them} again on {page}:"
+            ),
+            plan.policies.iter().map(|policy| format!("{} (organisation {})", policy.decided, policy.organisation)),
+        )
     }
 
     /// The command of a step, run by the same person for the same reason.
@@ -167,6 +184,7 @@ impl Report<'_> {
             "keys": self.ending.iter().map(|key| key.id.to_string()).collect::<Vec<_>>(),
             "lost": plan.map(|plan| self.lost_of(plan)),
             "commands": plan.map(|plan| plan.steps.iter().map(|(_, step)| self.value_of(step)).collect::<Vec<_>>()),
+            "policies": plan.map(|plan| plan.policies.iter().map(|policy| self.value_of_policy(policy)).collect::<Vec<_>>()),
             "perhapsEndedKeys": plan.map(|plan| plan.perhaps_ended.iter().map(ToString::to_string).collect::<Vec<_>>()),
         })
     }
@@ -180,6 +198,14 @@ impl Report<'_> {
             "byHand": step.is_by_hand(),
             "isDone": result.is_some_and(Result::is_ok),
             "error": result.and_then(|result| result.as_ref().err()),
+        })
+    }
+
+    fn value_of_policy(&self, policy: &Policy) -> Value {
+        json!({
+            "organisationId": policy.organisation.to_string(),
+            "decided": policy.decided,
+            "page": self.policies_page,
         })
     }
 

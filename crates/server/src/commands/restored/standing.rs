@@ -7,7 +7,7 @@ use intake_domain::{
     list_keys,
 };
 use intake_edge as edge;
-use intake_infra::restored::{NewestPatient, PatientPlace, patient_places};
+use intake_infra::restored::{NewestPatient, PatientPlace, patient_places, requiring_second_factor};
 use intake_infra::{Database, PostgresKeyStore, PostgresMembers, PostgresOrganisations};
 use time::OffsetDateTime;
 
@@ -25,6 +25,8 @@ pub(super) struct Standing {
     pub(super) invited: HashSet<(OrganisationId, String)>,
     /// Organisations that have patients.
     pub(super) with_patients: HashSet<OrganisationId>,
+    /// Organisations that require two-step sign-in.
+    pub(super) with_required_factor: HashSet<OrganisationId>,
     pub(super) now: OffsetDateTime,
 }
 
@@ -45,6 +47,7 @@ impl Standing {
             patients: patient_places(&backend.owner, &patients)?,
             members: HashMap::new(),
             invited: HashSet::new(),
+            with_required_factor: requiring_second_factor(&backend.owner)?,
             with_patients: newest.iter().filter(|of| of.created_at.is_some()).map(|of| of.organisation).collect(),
             now,
         };

@@ -3,7 +3,7 @@
 use anyhow::{anyhow, bail};
 use intake_domain::{
     AllowedNetworks, AuditContext, EmailAddress, IdempotencyDigest, KeyDescriptionStore, KeyId, KeyStateStore,
-    OrganisationId, PatientId, Role, timestamp,
+    OrganisationId, PatientId, Role, Zone, timestamp,
 };
 use intake_infra::{
     Database, EraseOrganisation, OrganisationOutcome, PostgresKeyStore, PostgresMembers, PostgresOrganisations,
@@ -48,6 +48,7 @@ pub(super) enum Step {
     AllowKeyFromAnywhere(KeyId),
     ResumeKey(KeyId),
     ClearMark(KeyId),
+    ChangeZone(OrganisationId, Zone),
     CreateKey {
         organisation: OrganisationId,
         name: String,
@@ -79,9 +80,10 @@ impl Step {
             Self::ResumeKey(_) => 13,
             Self::ClearMark(_) => 14,
             Self::ChangeRole { .. } => 15,
-            Self::CreateKey { .. } => 16,
-            Self::InviteMember(..) => 17,
-            Self::ResetPassword(..) => 18,
+            Self::ChangeZone(..) => 16,
+            Self::CreateKey { .. } => 17,
+            Self::InviteMember(..) => 18,
+            Self::ResetPassword(..) => 19,
         }
     }
 
@@ -116,6 +118,7 @@ impl Step {
             Self::EraseOrganisation(id) => format!("intake organisation erase {id}"),
             Self::SuspendOrganisation(id) => format!("intake organisation suspend {id}"),
             Self::ResumeOrganisation(id) => format!("intake organisation resume {id}"),
+            Self::ChangeZone(id, zone) => format!("intake organisation time-zone {id} --zone {}", zone.name()),
             Self::RevokeKey(key) => format!("intake key revoke {key}"),
             Self::PauseKey(key) => format!("intake key pause {key}"),
             Self::LimitKey(key, networks) => {
@@ -165,6 +168,7 @@ impl Step {
             Self::CloseOrganisation(id) => changed(&organisations.close(*id, &audit).await?),
             Self::SuspendOrganisation(id) => changed(&organisations.suspend(*id, &audit).await?),
             Self::ResumeOrganisation(id) => changed(&organisations.resume(*id, &audit).await?),
+            Self::ChangeZone(id, zone) => changed(&organisations.change_zone(*id, *zone, &audit).await?),
             Self::EraseOrganisation(id) => match erase_organisation(&backend.owner, *id, |_, _| true, &audit)? {
                 EraseOrganisation::Erased(_) => Ok(()),
                 EraseOrganisation::NotClosed | EraseOrganisation::NotAgreed => bail!("it is not closed"),

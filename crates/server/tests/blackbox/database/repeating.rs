@@ -5,18 +5,19 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
+use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
-use intake_domain::{ApiKey, Environment};
+use intake_domain::{ApiKey, Environment, OrganisationId};
 use intake_infra::{Prepared, prepare};
-use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase, create_request, patient};
-use serde_json::Value;
+use intake_test_support::{Clinic, Response, Service, ServiceBuilder, TestDatabase, create_request, patient, request};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::complaint;
 use crate::database::replication::administer;
 use crate::database::restoring::{PostgresServer, command, json_of, production, run, with_program};
-use crate::fixtures::Terminal;
+use crate::fixtures::{Terminal, form_token};
 
 /// A register that is put back to an earlier moment.
 struct Register {
@@ -111,12 +112,20 @@ impl Register {
 
     #[track_caller]
     fn done(&self, words: &str) -> Value {
-        let program = production(&self.urls).setting("INTAKE_PUBLIC_URL", "https://intake.example");
-        json_of(&words.split(' ').chain(["--json"]).fold(program, ServiceBuilder::argument).run())
+        json_of(&words.split(' ').chain(["--json"]).fold(self.program(), ServiceBuilder::argument).run())
+    }
+
+    fn program(&self) -> ServiceBuilder {
+        production(&self.urls).setting("INTAKE_PUBLIC_URL", "https://intake.example")
     }
 
     fn clinic(&self) -> Clinic {
         Clinic::open(&self.urls.service, Environment::Production)
+    }
+
+    /// Changes rows behind the back of the program.
+    fn change(&self, sql: &str) {
+        PgConnection::establish(self.urls.owner.expose()).unwrap().batch_execute(sql).unwrap();
     }
 }
 
@@ -387,6 +396,101 @@ fn change_roles(register: &Register) {
         let of = format!("memberships JOIN members ON id = member_id WHERE name = '{name}' AND role = '{role}'");
         assert_eq!(register.count(&of), 1, "{name}");
     }
+}
+
+#[test]
+fn a_member_who_was_removed_under_another_address_stays_out() {
+    let register = Register::start();
+    let organisation = register.clinic().organisation;
+    register.change(&member(organisation, "ada"));
+    register.change(&member(organisation, "bob"));
+    register.back_up();
+    let at = "clock_timestamp()";
+    for (from, to) in [("ada", "countess"), ("countess", "lovelace"), ("bob", "robert")] {
+        let entry = format!(
+            "INSERT INTO audit_entries (organisation_id, id, at, action, subject, actor, actor_email)
+             VALUES ('{organisation}', gen_random_uuid(), {at}, 'email_changed', '{to}@clinic.example', 'Ada', '{from}@clinic.example')"
+        );
+        register.change(&entry);
+        register.change(&format!(
+            "UPDATE members SET email = '{to}@clinic.example', email_folded = '{to}@clinic.example'
+             WHERE email = '{from}@clinic.example'"
+        ));
+    }
+    register.done(&format!("member remove --organisation {organisation} --email=lovelace@clinic.example"));
+    // An address that has become free may be another person's.
+    register.change(&member(organisation, "bob"));
+    register.done(&format!("member remove --organisation {organisation} --email=bob@clinic.example"));
+    let copy = register.restore();
+    let report = register.done(&format!("restored --audit {copy} --apply"));
+    let removed = format!("intake member remove --organisation {organisation} --email='ada@clinic.example'");
+    assert_eq!(commands(&report, false), [removed], "{report:#}");
+    assert_eq!(register.count("memberships JOIN members ON id = member_id WHERE name = 'ada'"), 0);
+    assert_eq!(register.count("memberships JOIN members ON id = member_id WHERE name = 'bob'"), 1);
+}
+
+/// Inserts a member who has an authenticator app, and whose session, of the same name, was confirmed.
+fn member(organisation: OrganisationId, name: &str) -> String {
+    let email = format!("{name}@clinic.example");
+    format!(
+        "INSERT INTO members (id, email, email_folded, name, totp_secret, totp_used_step)
+            VALUES (gen_random_uuid(), '{email}', '{email}', '{name}', '\\x00', 0);
+         INSERT INTO memberships SELECT '{organisation}', id, 'administrator', now() FROM members WHERE email = '{email}';
+         INSERT INTO sessions (token_digest, member_id, started_at, last_used_at, organisation_id, confirmed_at)
+            SELECT sha256('{SESSION}'), id, now(), now(), '{organisation}', now() FROM members WHERE email = '{email}'
+            ON CONFLICT DO NOTHING"
+    )
+}
+
+/// The session of the first member.
+const SESSION: &str = "7777777777777777777777777777777777777777777777777777777777777777";
+
+#[test]
+fn policies_that_a_restore_has_weakened_are_named_with_their_page() {
+    let register = Register::start();
+    let [strict, lax, zoned] = [(); 3].map(|()| register.clinic().organisation);
+    register.change(&member(strict, "ada"));
+    register.change(&format!("UPDATE organisations SET key_days_max = 30 WHERE id = '{lax}'"));
+    register.back_up();
+    let service = production(&register.urls).start();
+    let cookie = format!("__Host-intake-session={SESSION}");
+    let headers = [
+        ("X-Forwarded-Proto", "https"),
+        ("Cookie", cookie.as_str()),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    let send = |method: &str, path: &str, form: &str| {
+        service.plain_client().send(&request(method, path, &headers, form.as_bytes()))
+    };
+    let token = form_token(&send("GET", "/settings/account", "").text());
+    for (policy, form) in
+        [("require-two-step-sign-in", ""), ("key-age", "&days=90"), ("time-zone", "&zone=Asia%2FTokyo")]
+    {
+        let answer = send("POST", &format!("/settings/policies/{policy}"), &format!("form_token={token}{form}"));
+        assert_eq!(answer.header("location"), Some("/settings/policies"), "{policy}: {}", answer.text());
+    }
+    drop(service);
+    register.done(&format!("organisation time-zone {zoned} --zone Australia/Perth"));
+    register.done(&format!("organisation time-zone {zoned} --zone UTC"));
+    let copy = register.restore();
+    let dry = ["restored", "--audit", &copy, "--dry-run"].iter().fold(register.program(), |all, one| all.argument(one));
+    let said = String::from_utf8(dry.run().stdout).unwrap();
+    let named = format!(
+        "Lost were also 2 policies that have no command. An administrator of the organisation sets them again on \
+         https://intake.example/settings/policies:\n  two-step sign-in is required for everyone (organisation {strict})\n  \
+         new keys must expire within 90 days (organisation {strict})\n"
+    );
+    assert!(said.contains(&named), "{said}");
+    let report = register.done(&format!("restored --audit {copy} --apply"));
+    let zone = format!("intake organisation time-zone {strict} --zone Asia/Tokyo");
+    assert_eq!(commands(&report, false), [zone], "{report:#}");
+    assert_eq!(report["policies"][1]["decided"], "new keys must expire within 90 days", "{report:#}");
+    assert_eq!(report["policies"][0]["page"], "https://intake.example/settings/policies", "{report:#}");
+    register.change(&format!(
+        "UPDATE organisations SET second_factor_required = true, key_days_max = 90 WHERE id = '{strict}'"
+    ));
+    let report = register.done(&format!("restored --audit {copy} --dry-run"));
+    assert_eq!((&report["policies"], commands(&report, false)), (&json!([]), vec![]), "{report:#}");
 }
 
 #[test]

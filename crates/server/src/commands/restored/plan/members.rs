@@ -16,16 +16,19 @@ impl Plan<'_> {
         }
         let is_about = |entry: &Recorded| entry.action().is_some_and(is_about_membership);
         let theirs = self.lost().filter(|(_, entry)| entry.organisation == organisation && is_about(entry));
-        let people: BTreeSet<_> = theirs.map(|(_, entry)| folded(&entry.subject)).collect();
+        let people: BTreeSet<_> = theirs.filter_map(|(_, entry)| entry.person.as_deref().map(folded)).collect();
         for person in people {
             self.plan_person(organisation, &person);
         }
     }
 
     fn plan_person(&mut self, organisation: OrganisationId, folded_email: &str) {
-        let is_theirs = |entry: &Recorded| entry.organisation == organisation && folded(&entry.subject) == folded_email;
+        let is_theirs = |entry: &Recorded| {
+            entry.organisation == organisation && entry.person.as_deref().map(folded).as_deref() == Some(folded_email)
+        };
         // The address as it was written. An entry of before a program checked addresses may name none.
-        let email = |entry: &Recorded| entry.subject.parse::<EmailAddress>().ok().filter(|_| is_theirs(entry));
+        let email =
+            |entry: &Recorded| entry.person.as_deref()?.parse::<EmailAddress>().ok().filter(|_| is_theirs(entry));
         let last = |is_it: fn(Action) -> bool| {
             self.last(|entry| Some((entry.action().filter(|it| is_it(*it))?, email(entry)?)))
         };

@@ -2,6 +2,7 @@
 //! database is not so already, and only where a command can work.
 
 mod members;
+mod policies;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,6 +10,7 @@ use intake_domain::{Action, AllowedNetworks, KeyId, KeyRecord, OrganisationId};
 use intake_infra::restored::PatientPlace;
 
 use self::members::is_about_membership;
+pub(super) use self::policies::Policy;
 use super::copy::{AuditCopy, Recorded};
 use super::standing::{Standing, folded};
 use super::step::Step;
@@ -18,6 +20,8 @@ pub(super) struct Plan<'a> {
     entries: &'a [Recorded],
     /// In their order, each with the number of the entry that it is for.
     pub(super) steps: Vec<(usize, Step)>,
+    /// What people set on a page.
+    pub(super) policies: Vec<Policy>,
     /// The entries about rows that the restore has lost, too: nothing is left to repeat.
     pub(super) without_rows: HashSet<usize>,
     /// Keys that have a replacement which was not in use at that moment.
@@ -30,14 +34,15 @@ pub(super) struct Plan<'a> {
 impl<'a> Plan<'a> {
     pub(super) fn of(copy: &'a AuditCopy, standing: &'a Standing) -> Self {
         let (entries, is_copy_older) = (&copy.entries, copy.is_older);
-        let (steps, without_rows, perhaps_ended) = (Vec::new(), HashSet::new(), Vec::new());
-        let mut plan = Self { entries, steps, without_rows, perhaps_ended, is_copy_older, standing };
+        let (steps, policies, without_rows, perhaps_ended) = (Vec::new(), Vec::new(), HashSet::new(), Vec::new());
+        let mut plan = Self { entries, steps, policies, without_rows, perhaps_ended, is_copy_older, standing };
         let organisations: BTreeSet<_> = plan.lost().map(|(_, entry)| entry.organisation).collect();
         for organisation in organisations {
             if standing.organisations.contains_key(&organisation) {
                 plan.plan_patients(organisation);
                 plan.plan_organisation(organisation);
                 plan.plan_members(organisation);
+                plan.plan_policies(organisation);
             }
         }
         let named = plan.lost().flat_map(|(_, entry)| [entry.key, entry.replaced_key]).flatten();
@@ -70,6 +75,7 @@ impl<'a> Plan<'a> {
         };
         self.steps
             .retain(|(number, step)| step.closes() || !is_settled(*number) && (!is_copy_older || step.is_by_hand()));
+        self.policies.retain(|policy| policy.closes || !is_settled(policy.entry));
     }
 
     /// The last entry of which something is so, and what, if it was lost.
@@ -228,8 +234,9 @@ impl<'a> Plan<'a> {
         if self.steps.iter().any(|(of, _)| *of == number) {
             return false;
         }
-        let person = (entry.organisation, folded(&entry.subject));
-        let is_nobody = || !self.standing.members.contains_key(&person) && !self.standing.invited.contains(&person);
+        let person = entry.person.as_deref().map(|address| (entry.organisation, folded(address)));
+        let is_known = |person| self.standing.members.contains_key(person) || self.standing.invited.contains(person);
+        let is_nobody = || !person.as_ref().is_some_and(is_known);
         !self.standing.organisations.contains_key(&entry.organisation)
             || entry.key.is_some_and(|key| !self.standing.keys.contains_key(&key))
             || entry.action().is_some_and(is_about_membership) && is_nobody()
