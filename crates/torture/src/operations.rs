@@ -94,6 +94,8 @@ impl<'a> Operations<'a> {
 pub(crate) fn command(program: &Path, bed: &TestBed, arguments: &[&str]) -> Result<String, String> {
     let builder = ServiceBuilder::in_folder(&program.to_string_lossy(), &bed.folder.join("operator"));
     let builder = builder.database_urls(&bed.urls.owner, &bed.urls.owner);
+    // In production no link is made without it.
+    let builder = builder.setting("INTAKE_PUBLIC_URL", "https://localhost");
     let builder = builder.setting("INTAKE_ENVIRONMENT", bed.environment.as_str());
     let Output { status, stdout, stderr } =
         arguments.iter().fold(builder, |builder, argument| builder.argument(argument)).run();
