@@ -103,18 +103,23 @@ pub(super) fn compare(
     Some((rank, [names, birth_reason].into_iter().chain(contacts).collect()))
 }
 
+/// Parts that similar birth dates share: all but the day, the month, the year, or the order of day and month.
+pub(super) const DATE_PARTS: [fn([u16; 3]) -> [u16; 3]; 4] = [
+    |[year, month, _]| [year, month, 0],
+    |[year, _, day]| [year, 0, day],
+    |[_, month, day]| [0, month, day],
+    |[year, month, day]| [year, month.min(day), month.max(day)],
+];
+
 /// Similar: one of year, month and day differs, the year by one digit; or day and month have changed places.
 fn birth_dates(one: &FoldedPatient, other: &FoldedPatient) -> Likeness {
     let (Some(one), Some(other)) = (one.birth_date, other.birth_date) else { return Likeness::Different };
     if one == other {
         return Likeness::Same;
     }
-    let [(year, month, day), (other_year, other_month, other_day)] = [one, other].map(|[y, m, d]| (y, m, d));
-    let is_similar = if year == other_year {
-        month == other_month || day == other_day || (month, day) == (other_day, other_month)
-    } else {
-        (month, day) == (other_month, other_day) && differ_in_one_digit(year, other_year)
-    };
+    let ([year, ..], [other_year, ..]) = (one, other);
+    let is_similar = (year == other_year || differ_in_one_digit(year, other_year))
+        && DATE_PARTS.iter().any(|part| part(one) == part(other));
     if is_similar { Likeness::Similar } else { Likeness::Different }
 }
 

@@ -1,11 +1,11 @@
-//! Finds the pairs among all patients of a register. Only patients that share a birth date, telephone, email address or
-//! street are compared, so that the work grows with the register and not with its square.
+//! Finds the pairs among all patients of a register. Only patients that share a birth date, or most of one and a
+//! telephone, email address or street, are compared, so that the work grows with the register and not with its square.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::ids::PatientId;
-use crate::pairs::compare::{PairRank, Resemblance, compare};
+use crate::pairs::compare::{DATE_PARTS, PairRank, Resemblance, compare};
 use crate::pairs::folded::FoldedPatient;
 
 /// The most patients that are all compared with one another: a large family, and not everyone born on 1 January or the
@@ -32,9 +32,9 @@ pub struct PairSearch {
     pub pairs: Vec<Pair>,
     /// Number of patients among which they were searched.
     pub patients: usize,
-    /// Number of groups that are too large to be compared: more patients with one name and one telephone than a person
-    /// can have records, for example.
-    pub skipped_groups: usize,
+    /// Groups that are too large to be compared, each by a digest of its patients: more with one name and one birth
+    /// date than a person can have records, for example.
+    pub skipped_groups: HashSet<u64>,
 }
 
 impl PairSearch {
@@ -44,7 +44,7 @@ impl PairSearch {
         self.pairs.sort_by_key(|pair| (pair.rank, pair.ids));
         self.pairs.dedup_by_key(|pair| pair.ids);
         self.patients += other.patients;
-        self.skipped_groups += other.skipped_groups;
+        self.skipped_groups.extend(other.skipped_groups);
     }
 }
 
@@ -70,14 +70,17 @@ pub(super) fn search(
     is_wanted: &dyn Fn(&FoldedPatient) -> bool,
     usual_names: HashSet<&str>,
 ) -> PairSearch {
-    let mut search = Search { is_wanted, usual_names, found: HashSet::new(), pairs: Vec::new(), skipped_groups: 0 };
-    let born = |patient: &FoldedPatient| patient.birth_date.map(|date| key(&date));
-    let street = |patient: &FoldedPatient| patient.street.as_ref().map(key);
-    let email = |patient: &FoldedPatient| patient.email.as_ref().map(key);
-    search.by(patients, &born);
-    search.by(patients, &|patient| Some(key(&patient.phone)));
-    search.by(patients, &email);
-    search.by(patients, &street);
+    let (found, skipped_groups) = (HashSet::new(), HashSet::new());
+    let mut search = Search { is_wanted, usual_names, found, pairs: Vec::new(), skipped_groups };
+    search.by(patients, &|patient| patient.birth_date.map(|date| key(&date)));
+    let contacts: [fn(&FoldedPatient) -> Option<&String>; 3] =
+        [|patient| Some(&patient.phone), |patient| patient.email.as_ref(), |patient| patient.street.as_ref()];
+    for part in DATE_PARTS {
+        for contact in contacts {
+            // Not all who have the contact: of them a search for newcomers reads only those with such a part.
+            search.by(patients, &|patient| Some(key(&(part(patient.birth_date?), contact(patient)?))));
+        }
+    }
     let Search { mut pairs, skipped_groups, .. } = search;
     pairs.sort_by_key(|pair| (pair.rank, pair.ids));
     PairSearch { pairs, patients: patients.len(), skipped_groups }
@@ -96,7 +99,7 @@ struct Search<'a> {
     /// Ids of the pairs, which several groups can have.
     found: HashSet<[PatientId; 2]>,
     pairs: Vec<Pair>,
-    skipped_groups: usize,
+    skipped_groups: HashSet<u64>,
 }
 
 impl Search<'_> {
@@ -113,7 +116,7 @@ impl Search<'_> {
                 if part.len() <= GROUP_MAX {
                     self.compare_all(&part);
                 } else if part.iter().any(|patient| (self.is_wanted)(patient)) {
-                    self.skipped_groups += 1;
+                    self.skipped_groups.insert(key(&part.iter().map(|patient| patient.id).collect::<BTreeSet<_>>()));
                 }
             }
         }

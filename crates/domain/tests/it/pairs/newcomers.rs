@@ -9,6 +9,7 @@ use intake_domain::{
 };
 
 use super::JUDGED;
+use super::examples::stored;
 use super::register::Register;
 
 const CAME: usize = 50;
@@ -110,4 +111,27 @@ fn a_search_costs_what_came_and_not_what_there_is() {
     // Those who came, and nobody to compare them with.
     let few: Vec<_> = came.iter().map(|patient| (*patient).clone()).collect();
     assert!(search(&mut Counting::among(&few), &came).patients == CAME);
+}
+
+/// Everyone in a nursing home has its telephone, and these have one name. Of them those who were born on one day are
+/// too many to be compared.
+#[test]
+fn a_group_that_is_too_large_for_one_search_is_too_large_for_the_other() {
+    let named = |number: usize, date: String| {
+        let mut patient = stored(number, ["Mary", "Ng", "", "+61355500001", ""]);
+        patient.values[Field::DateOfBirth] = Some(date);
+        patient
+    };
+    let born = |number: usize| format!("19{}-{:02}-{:02}", 20 + number % 60, 1 + number % 12, 1 + number % 28);
+    let old = (0..150).map(|number| named(number, born(number)));
+    let patients: Vec<_> = old.chain((150..270).map(|number| named(number, "1919-06-29".to_owned()))).collect();
+    let all = search_pairs(&patients.iter().map(FoldedPatient::new).collect::<Vec<_>>());
+    let mut found = PairSearch::default();
+    // The second and the third are of the group that is too large.
+    for came in [&patients[149], &patients[150], &patients[151]] {
+        found.add(search(&mut Counting::among(&patients), &[came]));
+    }
+    let mut expected = all.pairs;
+    expected.retain(|pair| pair.ids.iter().any(|id| patients[149..152].iter().any(|came| came.id == *id)));
+    assert_eq!((found.pairs, found.skipped_groups), (expected, all.skipped_groups));
 }

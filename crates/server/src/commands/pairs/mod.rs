@@ -107,13 +107,13 @@ fn search_since(
 }
 
 fn print_pairs(search: &PairSearch, is_continued: bool, is_json: bool) -> anyhow::Result<()> {
-    if search.skipped_groups > 0 {
-        let groups = search.skipped_groups;
+    let groups = search.skipped_groups.len();
+    if groups > 0 {
         say(&format!("groups that were not compared, because too many patients share a name and more: {groups}"))?;
     }
     if is_json {
         let pairs: Vec<_> = search.pairs.iter().map(value_of).collect();
-        return print(&json!({ "pairs": pairs, "skippedGroups": search.skipped_groups }).to_string());
+        return print(&json!({ "pairs": pairs, "skippedGroups": groups }).to_string());
     }
     if search.pairs.is_empty() {
         let nobody = "No two patients look like one person.";
