@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "check")]
     pub(crate) propose: bool,
     /// Field of a column whose header is not the field's name; "HEADER=" leaves the column out,
-    /// "HEADER=firstName+lastName" splits it (two words, or "Last, First"), and "HEADER=else phoneNumber" is read
-    /// where the column of phoneNumber is blank
+    /// "HEADER=firstName+lastName" splits it (two words, or "Last, First"), "HEADER=before addressLine1" is the
+    /// street's number, and "HEADER=else phoneNumber" is read where the column of phoneNumber is blank
     #[arg(long, value_name = "HEADER=field")]
     pub(crate) map: Vec<Mapping>,
     /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"; several
@@ -115,6 +115,8 @@ pub(crate) enum Held {
     Field(Field),
     /// A phone number for patients whose own column of numbers is blank.
     OtherPhone,
+    /// The number of the street.
+    StreetNumber,
     /// The first and the last name.
     Names,
 }
@@ -122,7 +124,7 @@ pub(crate) enum Held {
 impl Held {
     pub(crate) fn holds(self, field: Field) -> bool {
         match self {
-            Self::Nothing | Self::OtherPhone => false,
+            Self::Nothing | Self::OtherPhone | Self::StreetNumber => false,
             Self::Field(held) => held == field,
             Self::Names => [Field::FirstName, Field::LastName].contains(&field),
         }
@@ -141,6 +143,8 @@ pub(crate) const NAMES: &str = "firstName+lastName";
 /// Name of another column of phone numbers, for `--map`. No other field has one: a placeholder such as "N/A" is no
 /// number, so no row was created with it before the option `--empty` was given.
 pub(crate) const OTHER_PHONE: &str = "else phoneNumber";
+/// Name of a column of street numbers, for `--map`.
+pub(crate) const STREET_NUMBER: &str = "before addressLine1";
 
 impl FromStr for Mapping {
     type Err = String;
@@ -152,6 +156,7 @@ impl FromStr for Mapping {
             "" => Held::Nothing,
             NAMES => Held::Names,
             OTHER_PHONE => Held::OtherPhone,
+            STREET_NUMBER => Held::StreetNumber,
             name => Held::Field(name.parse::<Field>().map_err(|error| error.to_string())?),
         };
         Ok(Self { header: header_in_one_line(header), held })

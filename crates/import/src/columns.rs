@@ -1,7 +1,7 @@
 //! Which field of a patient each column of a CSV file holds.
 
 use anyhow::{Context, anyhow, bail};
-use intake_domain::conversions::{Conversion, trimmed};
+use intake_domain::conversions::{Conversion, is_placeholder, trimmed};
 use intake_domain::{Field, UnknownField};
 
 use crate::arguments::{Arguments, Held, Mapping, header_in_one_line};
@@ -66,6 +66,9 @@ impl Columns {
                 faults.push(format!("no column holds {name}: name it with --map \"HEADER={name}\""));
             }
         }
+        if held.iter().filter(|held| **held == Held::StreetNumber).count() > 1 {
+            faults.push("two columns hold the street's number: leave one out with --map".to_owned());
+        }
         if !faults.is_empty() {
             faults.extend(advice(header, arguments, &held));
             let lines = faults.into_iter();
@@ -94,7 +97,7 @@ impl Columns {
 
     /// The content of a row, from its cells in the order of the columns, or why one of them cannot be read.
     pub(crate) fn content<'a>(&self, cells: impl Iterator<Item = Result<&'a str, &'a str>>) -> Result<Content, String> {
-        let (mut texts, mut changes, mut others) = (Texts::default(), Vec::new(), Vec::new());
+        let (mut texts, mut changes, mut others, mut number) = (Texts::default(), Vec::new(), Vec::new(), None);
         for (held, cell) in self.held.iter().zip(cells) {
             match (held, cell) {
                 (Held::Nothing, _) | (_, Ok("")) => {}
@@ -109,18 +112,26 @@ impl Columns {
                     changes.extend([Field::FirstName, Field::LastName].map(|field| Change { field, how: How::Split }));
                 }
                 (Held::OtherPhone, Ok(cell)) => others.push(cell),
+                (Held::StreetNumber, Ok(cell)) => number = Some(cell),
                 (Held::Field(field), Err(why)) => return Err(format!("{} {why}", field.name())),
                 (Held::OtherPhone, Err(why)) => return Err(format!("the other phone number {why}")),
+                (Held::StreetNumber, Err(why)) => return Err(format!("the street's number {why}")),
                 (Held::Names, Err(why)) => return Err(format!("the column of both names {why}")),
             }
         }
-        let is_blank = |text: &String| trimmed(text) == Conversion::Converted(String::new());
+        let is_blank =
+            |text: &String| trimmed(text) == Conversion::Converted(String::new()) || self.empty.contains(text);
         for other in others {
             let number = &mut texts[Field::PhoneNumber];
-            if number.as_ref().is_none_or(|number| is_blank(number) || self.empty.contains(number)) {
+            if number.as_ref().is_none_or(is_blank) {
                 *number = Some(other.to_owned());
                 changes.push(Change { field: Field::PhoneNumber, how: How::Elsewhere });
             }
+        }
+        if let Some(number) = number.map(str::to_owned).filter(|number| !is_blank(number) && !is_placeholder(number)) {
+            let street = texts[Field::AddressLine1].take().filter(|street| !is_blank(street));
+            texts[Field::AddressLine1] = Some(street.map_or(number.clone(), |street| format!("{number} {street}")));
+            changes.push(Change { field: Field::AddressLine1, how: How::Numbered });
         }
         Ok((texts, changes))
     }

@@ -25,6 +25,8 @@ pub(crate) enum How {
     Split,
     /// Taken from another column.
     Elsewhere,
+    /// Put together of two columns.
+    Numbered,
     Trimmed,
     Joined,
     Unquoted,
@@ -119,6 +121,7 @@ impl fmt::Display for Change {
         let how = match self.how {
             How::Split => "split from a column of both names",
             How::Elsewhere => "taken from another column, because its own is blank",
+            How::Numbered => "prefixed with the number of another column",
             How::Trimmed => "spaces at its ends removed",
             How::Joined => "line breaks replaced by commas",
             How::Unquoted if self.field == Field::Email => "typographic apostrophe replaced",

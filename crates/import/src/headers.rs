@@ -2,7 +2,7 @@
 
 use intake_domain::Field;
 
-use crate::arguments::{Held, Mapping, NAMES, OTHER_PHONE};
+use crate::arguments::{Held, Mapping, NAMES, OTHER_PHONE, STREET_NUMBER};
 
 /// Columns that the service adds to a patient and `intake export` writes beside the fields. No column of that name is
 /// imported.
@@ -19,6 +19,10 @@ const OTHER_PHONES: [&str; 6] =
 /// Headers of columns that hold the part of an address that is written before the street, or below it.
 const UNITS: [&str; 6] = ["unit", "unitnumber", "flat", "flatnumber", "apartment", "apt"];
 
+/// Headers of columns that hold the number of a street, and its name without the number, written likewise.
+const STREET_NUMBERS: [&str; 3] = ["streetnumber", "housenumber", "stnumber"];
+const STREET_NAME: &str = "streetname";
+
 /// A mapping for each header that is no field. A column whose field an earlier one holds is left out, and so is one
 /// that nobody can name.
 pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
@@ -32,7 +36,8 @@ pub(crate) fn suggested(headers: &[&str], given: &[Mapping]) -> Vec<Mapping> {
     let mut suggested: Vec<Mapping> = Vec::new();
     for header in headers.iter().filter(|header| known(header).is_none() && !OF_THE_REGISTER.contains(header)) {
         let is_free = |held: &Held| {
-            Field::ALL.iter().all(|field| !held.holds(*field) || !taken.iter().any(|held| held.holds(*field)))
+            let is_free = |field| !held.holds(field) || !taken.iter().any(|held| held.holds(field));
+            Field::ALL.iter().copied().all(is_free) && (*held != Held::StreetNumber || !taken.contains(held))
         };
         let meant = meant(header).filter(|held| *held != Held::Names || !has_one_name);
         let held = meant.filter(is_free).unwrap_or(Held::Nothing);
@@ -108,7 +113,9 @@ fn named(header: &str) -> Option<Held> {
     let plain = letters.collect::<String>();
     let is_one_of = |names: &[&str]| names.contains(&plain.as_str());
     let phone = is_one_of(&OTHER_PHONES).then_some(Held::Field(Field::PhoneNumber));
-    let field = Field::known_as(header).map(Held::Field).or(phone);
+    let street = (plain == STREET_NAME).then_some(Held::Field(Field::AddressLine1));
+    let number = is_one_of(&STREET_NUMBERS).then_some(Held::StreetNumber);
+    let field = Field::known_as(header).map(Held::Field).or(phone).or(street).or(number);
     field.or_else(|| is_one_of(&BOTH_NAMES).then_some(Held::Names))
 }
 
@@ -134,6 +141,7 @@ pub(crate) fn options(mappings: &[Mapping]) -> String {
             Held::Nothing => "",
             Held::Field(field) => field.name(),
             Held::OtherPhone => OTHER_PHONE,
+            Held::StreetNumber => STREET_NUMBER,
             Held::Names => NAMES,
         };
         format!("--map {}", quoted(&format!("{header}={name}")))
@@ -174,6 +182,9 @@ mod tests {
             ("What's your surname?", field(Field::LastName)),
             ("Please enter the patient's mobile number:", field(Field::PhoneNumber)),
             ("PC", field(Field::Postcode)),
+            ("Street No.", Some(Held::StreetNumber)),
+            ("Street name", field(Field::AddressLine1)),
+            ("No.", None),
             ("What is the reason?", None),
             ("Suburb/State", None),
             ("First/last name", None),

@@ -59,6 +59,26 @@ fn a_unit_is_left_out_where_another_column_holds_the_second_line() {
 }
 
 #[test]
+fn the_number_of_a_street_that_has_a_column_of_its_own_is_put_before_the_street() {
+    let import = Import::start();
+    let header = "firstName,lastName,phoneNumber,dateOfBirth,Street No.,Street Name";
+    let row = |first: &str, rest: &str| format!("{first},Lovelace,+61491570006,1985-12-10,{rest}\n");
+    let streets = [("Ada", "12A,Hay St"), ("Ida", ",PO Box 7"), ("Eva", " ,Low Rd"), ("Zoe", "3/14,"), ("Mia", "-,-")];
+    let rows: String = streets.map(|(first, rest)| row(first, rest)).concat();
+    import.write("list.csv", format!("{header}\n{rows}"));
+    let (options, said) = import.propose("list.csv");
+    let maps = ["Street No.=before addressLine1", "Street Name=addressLine1"];
+    assert_eq!(options, [&["--empty", "-"][..], &["--map", maps[0], "--map", maps[1]]].concat());
+    assert!(said.contains("addressLine1: prefixed with the number of another column"), "{said}");
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let said = import.run("list.csv", &options);
+    assert!(said.contains("\n  2 addressLine1: prefixed with the number of another column (rows 2, 5)\n"), "{said}");
+    assert_eq!(import.texts("address_line1"), ["12A Hay St", "3/14", "Low Rd", "PO Box 7", "null"]);
+    let (_, errors) = import.fail("list.csv", &["--map", maps[0], "--map", "Street Name=before addressLine1"]);
+    assert!(errors.contains("two columns hold the street's number"), "{errors}");
+}
+
+#[test]
 fn a_proposal_says_how_many_rows_would_arrive_if_years_of_two_digits_were_the_last_hundred() {
     let import = Import::start();
     let rest = "Lovelace,+61491570006";
