@@ -16,7 +16,6 @@ mod window;
 mod workers;
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -67,15 +66,13 @@ pub(crate) fn deliver(arguments: &DeliverArguments, configuration: &Configuratio
     let organisation_id = arguments.organisation.context("--organisation is missing")?;
     let scope = FeedScope { organisation_id, key_id: None };
     let stop = Stop::listen()?;
-    let probes =
-        arguments.monitor.map(|address| TcpListener::bind(address).with_context(|| format!("--monitor: {address}")));
-    let probes = probes.transpose()?;
+    let watched = arguments.monitor.map(monitor::serve).transpose()?;
     let (stop_workers, position) = (stop.clone(), state.clone());
     let delivery = |feed| {
         let register = Register::new(feed, scope);
         let count = arguments.in_flight;
         let workers = Workers::start(count, target, folder, &status, register, stop_workers, PAUSES)?;
-        probes.map_or(Ok(()), |listener| monitor::serve(listener, workers.shared()))?;
+        watched.iter().for_each(|watched| watched.begin(workers.shared()));
         Ok(Delivery { workers, status, position, span: None, written_at: None, _lock: lock })
     };
     let stopped = |result: anyhow::Result<()>| match result {

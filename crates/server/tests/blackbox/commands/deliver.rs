@@ -366,6 +366,24 @@ fn events_that_wait_are_shown_and_sent_again_without_a_database() {
 }
 
 #[test]
+fn probes_are_answered_while_the_database_is_away() {
+    let organisation = "01a1fced-567a-70c8-8fd6-60195f06c180".parse().unwrap();
+    let inbox = tempfile::tempdir().unwrap();
+    let database = "postgres://nobody@127.0.0.1:1/none".parse().unwrap();
+    let delivery = Delivery::over(database, organisation, inbox.path().to_str().unwrap());
+    let (address, monitor) = monitor();
+    let running = delivery.start(&["--monitor", &address]);
+    wait_for("the monitor", || TcpStream::connect(&address).is_ok());
+    let said = ["/livez", "/readyz", "/metrics"].map(|path| probe(&monitor, path));
+    assert_eq!(said.each_ref().map(|answer| answer.status), [200, 503, 200]);
+    assert_eq!(said[1].json()["reason"], "the database was not read yet");
+    for metric in ["\nintake_deliver_ready 0\n", "\nintake_deliver_up_to_date_seconds 1"] {
+        assert!(said[2].text().contains(metric), "{}", said[2].text());
+    }
+    drop(running);
+}
+
+#[test]
 fn a_file_that_cannot_be_used_is_named_with_its_cause() {
     let app = TestApp::start();
     let inbox = tempfile::tempdir().unwrap();
