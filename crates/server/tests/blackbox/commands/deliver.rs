@@ -460,6 +460,7 @@ fn a_folder_gets_a_file_for_each_patient_and_loses_it_with_an_erasure() {
     fs::write(target.path().join(format!(".{gone}.unfinished")), "{}").unwrap();
     fs::write(Path::new(&delivery.state()).join(format!("refused/{gone}.json.unfinished")), "{}").unwrap();
     let path = target.path().join(format!("{kept}.json"));
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640, "its group reads it");
     assert_eq!(serde_json::from_slice::<Value>(&fs::read(path).unwrap()).unwrap(), answer);
     erase(&app, &gone);
     wait_for("the erasure", || names() == BTreeSet::from([format!("{kept}.json")]));

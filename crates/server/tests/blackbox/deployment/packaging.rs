@@ -100,6 +100,14 @@ fn systemd_finds_nothing_wrong_with_the_units() {
     assert!(output.status.success() && said.is_empty(), "{said}");
 }
 
+/// The group of a folder reads the files that a delivery writes there, which no mode of theirs can allow alone.
+#[test]
+fn the_unit_of_a_delivery_lets_the_group_read_its_files() {
+    let unit = fs::read_to_string(crate_folder().join("packaging/intake-deliver@.service")).unwrap();
+    assert!(unit.lines().any(|line| line == "UMask=0027"), "{unit}");
+    assert!(unit.lines().any(|line| line == "StateDirectoryMode=0700"), "{unit}");
+}
+
 #[test]
 fn services_are_shut_off_from_what_they_do_not_need() {
     for unit in UNITS.iter().filter(|unit| unit.ends_with(".service")) {
