@@ -1,5 +1,6 @@
 //! `intake deliver`: whatever the target and the machine do, each patient and each erasure arrives, in order.
 
+mod cluster;
 mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -47,7 +47,7 @@ impl PostgresServer {
     }
 
     /// On data that is there already.
-    fn start_in(folder: TempDir) -> Self {
+    pub(crate) fn start_in(folder: TempDir) -> Self {
         Self { server: server(folder.path()), folder }
     }
 
@@ -91,7 +91,7 @@ impl PostgresServer {
     }
 
     /// A copy of this server's files, taken while it runs, in a folder for another server.
-    pub(super) fn base_backup(&self, options: &[&str]) -> TempDir {
+    pub(crate) fn base_backup(&self, options: &[&str]) -> TempDir {
         use std::os::unix::fs::PermissionsExt;
 
         let folder = tempfile::tempdir().unwrap();

@@ -92,6 +92,39 @@ fn try_out(plan: &Plan) {
     assert_eq!(stored, register.created.lock().unwrap().len() - erased, "nothing was created twice");
 }
 
+/// The register is another one for the delivery, which must not guess what its target has.
+#[test]
+fn after_a_restore_everything_is_delivered_again_under_the_same_names() {
+    let register = Register::start();
+    let target = Target::start(|_| Answer::Status(202));
+    let mut delivery = Delivery::over(register.reader("webhook"), register.organisation, &target.url);
+    let mut connection = register.service.client().connect();
+    let mut create = || {
+        let id = register.create(&mut connection);
+        wait_for("the patient", || target.of(&id).len() == 1);
+        id
+    };
+    let running = delivery.start(&[]);
+    let kept = [create(), create()];
+    let backup = register.postgres.base_backup(&[]);
+    let lost = create();
+    running.stop();
+    register.postgres.stop();
+    let restored = PostgresServer::start_in(backup);
+    delivery.database = restored.server.url("webhook", "intake");
+    let output = delivery.run(&["--organisation", &register.organisation.to_string(), "--to", &target.url]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let token = format!("{}/token", delivery.state());
+    assert!(said.contains("does not know the token") && said.contains(&format!("after removing {token}")), "{said}");
+    std::fs::remove_file(token).unwrap();
+    let running = delivery.start(&[]);
+    wait_for("both again", || kept.iter().all(|id| target.of(id).len() == 2));
+    running.stop();
+    assert_eq!(target.of(&lost), ["patient.created"], "only the target has them");
+    let names: HashSet<_> = target.taken().iter().map(|sent| sent.headers["webhook-id"].clone()).collect();
+    assert_eq!((target.taken().len(), names.len()), (5, 3));
+}
+
 /// The time in which this percentage has arrived.
 fn share(delays: &[Duration], percentage: usize) -> Duration {
     delays[(delays.len() * percentage).div_ceil(100) - 1]
