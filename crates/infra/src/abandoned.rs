@@ -60,6 +60,11 @@ impl Abandoned {
         (self.hanging.load(Ordering::Relaxed) < ABANDONED_MAX).then(|| doubled.min(STATEMENT_TIMEOUT_MAX))
     }
 
+    /// Returns whether a call was abandoned and has not returned.
+    pub(crate) fn has_hanging(&self) -> bool {
+        self.hanging.load(Ordering::Relaxed) > 0
+    }
+
     /// Returns how many calls were abandoned since the start.
     pub(crate) fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)

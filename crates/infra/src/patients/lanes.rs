@@ -14,8 +14,6 @@ use crate::database::cluster::shards::{Shard, Shards};
 use crate::database::connecting::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, ask, connect};
 use crate::database::connecting::url::DatabaseUrl;
 use crate::diesel_errors::without_row_values;
-use crate::keys::activity::uses::KeyUses;
-use crate::keys::directory::KeyDirectory;
 use crate::patients::batch::store::Context;
 use crate::patients::group_commit::lane::{Gather, Lane, LaneConfig, Place};
 use crate::patients::group_commit::supervisor;
@@ -50,15 +48,9 @@ struct Node {
 
 impl Lanes {
     /// Starts the first lane, which will learn whether there are shards.
-    pub(crate) fn start(
-        url: &DatabaseUrl,
-        writers: usize,
-        directory: &KeyDirectory,
-        uses: &KeyUses,
-    ) -> std::io::Result<Self> {
-        let context = Context { directory: directory.clone(), uses: uses.clone() };
+    pub(crate) fn start(url: &DatabaseUrl, writers: usize, context: Context) -> std::io::Result<Self> {
         let gather = Gather { pause: GATHER_PAUSE, load: GATHER_LOAD, running: Arc::new(AtomicUsize::new(0)) };
-        let place = Box::new(Node { url: url.clone(), shards: directory.shards.clone(), shard: None });
+        let place = Box::new(Node { url: url.clone(), shards: context.directory.shards.clone(), shard: None });
         let first = supervisor::start(LaneConfig { place, context: context.clone(), writers, gather: None })?;
         Ok(Self { url: url.clone(), context, gather, first, of_shards: RwLock::default() })
     }

@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::database::connecting::url::DatabaseUrl;
 use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::{KeyDirectory, home};
+use crate::patients::batch::store::Context;
 use crate::patients::batch::task::{Answer, Task};
 use crate::patients::group_commit::job::Job;
 use crate::patients::group_commit::lane::Lane;
@@ -46,20 +47,37 @@ impl PostgresPatientRegister {
     ) -> std::io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let writers = writers.map_or((cores / CORES_PER_WRITER).clamp(1, USUAL_WRITERS_MAX), NonZeroUsize::get);
-        let lanes = Lanes::start(url, writers, directory, uses)?;
+        let context = Context { directory: directory.clone(), uses: uses.clone(), deadline };
+        let lanes = Lanes::start(url, writers, context)?;
         Ok(Self { directory: directory.clone(), lanes, deadline })
     }
 
-    /// Returns whether a writer completes an insert of no patients within this time. On Citus a node must answer,
-    /// whichever: the others are asked if the first lane's hangs. The job goes before all waiting requests, so that a
-    /// long queue does not look like a writer that hangs.
+    /// Returns whether a writer completes an insert of no patients, or something else, within this time. On Citus a
+    /// node must answer, whichever: the others are asked if the first lane's hangs. The job goes before all waiting
+    /// requests, so that a long queue does not look like a writer that hangs.
     pub async fn is_storing(&self, limit: Duration) -> bool {
+        let since = Instant::now();
         let first = std::slice::from_ref(self.lanes.first());
         let of_shards = self.lanes.of_shards();
-        if of_shards.is_empty() {
-            return completes_probe(first, limit).await;
-        }
-        completes_probe(first, limit / 4).await || completes_probe(&of_shards, limit * 3 / 4).await
+        let is_completed = if of_shards.is_empty() {
+            completes_probe(first, limit).await
+        } else {
+            completes_probe(first, limit / 4).await || completes_probe(&of_shards, limit * 3 / 4).await
+        };
+        // Before the job there may be a statement that takes nearly as long.
+        is_completed || self.has_stored_since(since)
+    }
+
+    /// Returns whether a writer has stored something within the deadline of requests, and met no error since: it may be
+    /// slow, and still answers them in time.
+    #[must_use]
+    pub fn has_stored_lately(&self) -> bool {
+        Instant::now().checked_sub(self.deadline).is_some_and(|moment| self.has_stored_since(moment))
+    }
+
+    fn has_stored_since(&self, moment: Instant) -> bool {
+        let has_stored = |lane: &Arc<Lane>| lane.trouble.has_stored_since(moment);
+        has_stored(self.lanes.first()) || self.lanes.of_shards().iter().any(has_stored)
     }
 
     /// Holder of a key, from memory if known. None: the key does not exist.

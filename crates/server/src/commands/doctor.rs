@@ -61,7 +61,7 @@ pub(crate) fn run(output: &Output, configuration: &Configuration) -> anyhow::Res
         ("service", running_service(configuration)),
         ("database", with_backend(&|backend| database(backend, configuration).map(InOrder))),
         ("grants", with_backend(&|backend| grants(backend, configuration).map(InOrder))),
-        ("storing", with_backend(&storing)),
+        ("storing", with_backend(&|backend| storing(backend, configuration))),
         ("clock", with_backend(&|backend| database_clock(backend).map(InOrder))),
         ("certificate", certificate(configuration)),
         ("address", public_address(configuration)),
@@ -114,12 +114,12 @@ fn running_service(configuration: &Configuration) -> anyhow::Result<Finding> {
     }
 }
 
-fn storing(backend: &Backend) -> anyhow::Result<Finding> {
+fn storing(backend: &Backend, configuration: &Configuration) -> anyhow::Result<Finding> {
     let about = explain(backend.service_setting);
     let over = &mut CheckConnection::open(&backend.service).map_err(&about)?;
     // Before, there is no table.
     assert_migrated(over).map_err(&about)?;
-    match try_to_store(over) {
+    match try_to_store(over, &backend.service, configuration.deadline) {
         Ok(Trial::Passed) => Ok(InOrder("patients were stored, and rolled back".to_owned())),
         Ok(Trial::Spread) => Ok(NotChecked("the database is a cluster".to_owned())),
         Err(SchemaError::Failed(reason)) => bail!("no patient can be stored: {reason}"),

@@ -97,6 +97,7 @@ impl Readiness {
         match database {
             // The writers have connections of their own, and need less.
             Ok(()) | Err(Unready::Unreachable | Unready::Failed(_)) if is_storing => Ok(()),
+            Ok(()) if self.register.has_stored_lately() => Ok(()),
             Ok(()) => Err(Reason::Writer),
             Err(unready) => Err(Reason::Database(unready)),
         }

@@ -1,6 +1,7 @@
 //! Connections to the database: its address, how a connection is opened and kept, and how long anything may take.
 
 pub mod clock;
+pub(crate) mod commit_wait;
 pub(crate) mod connect;
 pub(crate) mod conninfo;
 pub(crate) mod durability;

@@ -124,6 +124,11 @@ pub enum SchemaError {
     /// The connection ended.
     #[error("the connection to the database was lost")]
     Interrupted(#[source] intake_domain::Source),
+    /// The server does not end a commit.
+    #[error(
+        "a commit does not end; it waits for {0}. If it is SyncRep, start the standby, or take it out of synchronous_standby_names: SELECT application_name, state, sync_state FROM pg_stat_replication shows who is there"
+    )]
+    CommitWaits(String),
     /// Anything else.
     #[error("the schema cannot be read or changed")]
     Failed(#[source] intake_domain::Source),

@@ -11,6 +11,7 @@ use super::key_checks::KeyChecks;
 use super::shard_function;
 use super::stored_before::StoredBefore;
 use super::task::{Answer, Request, Task};
+use crate::database::connecting::commit_wait::assert_commits;
 use crate::keys::activity::uses::KeyUses;
 use crate::keys::directory::KeyDirectory;
 
@@ -33,11 +34,12 @@ pub(crate) fn settings(lock_timeout: Duration) -> String {
     format!("{SETTINGS}; SET lock_timeout = {}", lock_timeout.as_millis())
 }
 
-/// Shared memory of batches: known keys and the uses of keys.
+/// Shared memory of batches, known keys and the uses of keys, and the deadline of their requests.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) directory: KeyDirectory,
     pub(crate) uses: KeyUses,
+    pub(crate) deadline: Duration,
 }
 
 /// Stores the batch and returns one outcome for each request, in their order. Costs one round trip if the batch creates
@@ -71,7 +73,7 @@ fn answers(
     let rows = batch.rows();
     let is_probe = requests.iter().any(|request| matches!(request.task, Task::Probe));
     if is_probe {
-        probe(connection, is_spread, was_away)?;
+        probe(connection, context.deadline, is_spread, was_away)?;
     }
     let stored = match context.directory.shards.function(batch.organisations()) {
         Some(shard) => shard_function::store(&batch, shard, connection)?,
@@ -105,8 +107,10 @@ fn answers(
 }
 
 /// Tests what the insert does not. A single shard of Citus may be away, which must not take the whole instance out of
-/// service, so the node is asked. A database that was away has to prove that its disk takes patients.
-fn probe(connection: &mut PgConnection, is_spread: bool, was_away: bool) -> QueryResult<()> {
+/// service, so the node is asked. A database that was away has to prove that its disk takes patients. An insert of no
+/// patients does not wait for a standby, so the commits of others are looked at.
+fn probe(connection: &mut PgConnection, deadline: Duration, is_spread: bool, was_away: bool) -> QueryResult<()> {
+    assert_commits(connection, deadline)?;
     match (is_spread, was_away) {
         (true, _) => diesel::sql_query("SELECT 1").execute(connection).map(drop),
         (false, true) => connection.transaction(|connection| write_and_roll_back(connection, 1)),

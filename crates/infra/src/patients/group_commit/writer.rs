@@ -12,6 +12,7 @@ use super::in_progress::InProgress;
 use super::job::{BATCH_MAX, Job, Outcome};
 use super::lane::{Gather, Lane};
 use super::measured::{note_sent, note_statement};
+use crate::database::connecting::commit_wait::commit_wait;
 use crate::database::connecting::connect::{CONNECT_TIMEOUT, ConnectError, OpenConnection, RETRY_PAUSE};
 use crate::database::connecting::lasting::Lasting;
 use crate::metrics::RECONNECTS;
@@ -166,6 +167,11 @@ impl Writer {
             return Err(Failed { cause, may_be_stored: false });
         };
         let (config, was_away) = (&self.lane.config, self.lane.trouble.is_there());
+        if self.lane.abandoned.has_hanging()
+            && let Ok(Some(wait)) = commit_wait(connection, config.context.deadline)
+        {
+            tell(&self.lane, &wait.into(), "a commit hangs in the database");
+        }
         let running = config.gather.as_ref().map(|gather| &gather.running);
         running.map(|running| running.fetch_add(1, Ordering::Relaxed));
         let stored = store(connection, requests, &config.context, *lock_timeout, was_away);
@@ -184,7 +190,7 @@ impl Writer {
     fn answer(&self, batch: Vec<Job>, answers: Vec<Outcome>) {
         let is_write = |answer: &_| matches!(answer, Ok(Answer::Registered(Registered::Created(_)) | Answer::Probed));
         // A statement that only reads succeeds on a full disk, too.
-        if answers.iter().any(is_write) && self.lane.trouble.end() {
+        if answers.iter().any(is_write) && self.lane.trouble.end(Instant::now()) {
             tracing::info!(node = self.lane.config.place.name(), "the database is back");
         }
         for (job, answer) in batch.into_iter().zip(answers) {
@@ -264,11 +270,15 @@ impl Writer {
 
     /// Logs the error, unless it was told, and waits a moment.
     fn pause(&self, error: &Source, what: &str) {
-        if self.lane.trouble.note(error, Instant::now()) {
-            let node = self.lane.config.place.name();
-            tracing::warn!(error = %error, node, "{what}");
-        }
+        tell(&self.lane, error, what);
         std::thread::sleep(RETRY_PAUSE);
+    }
+}
+
+fn tell(lane: &Lane, error: &Source, what: &str) {
+    if lane.trouble.note(error, Instant::now()) {
+        let node = lane.config.place.name();
+        tracing::warn!(error = %error, node, "{what}");
     }
 }
 

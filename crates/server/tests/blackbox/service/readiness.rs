@@ -99,6 +99,47 @@ fn a_writer_that_can_store_nothing_is_named_by_readyz() {
     assert_eq!(app.patients(), 0, "a probe stores nothing");
 }
 
+/// Sleeps in each statement that stores patients, before it stores them or with them locked.
+fn slow_down(app: &TestApp, when: &str) {
+    let slow = format!(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.7); RETURN NULL; END';
+         CREATE TRIGGER slow {when} INSERT ON patients FOR EACH STATEMENT EXECUTE FUNCTION slow()"
+    );
+    app.database.connect().batch_execute(&slow).unwrap();
+}
+
+#[test]
+fn a_database_that_is_slow_is_ready_for_as_long_as_requests_are_answered_in_time() {
+    for when in ["BEFORE", "AFTER"] {
+        let app = TestApp::on_one_server(|builder| builder.setting("INTAKE_DEADLINE", "10s"));
+        wait_until_ready(&app);
+        slow_down(&app, when);
+        let until = Instant::now() + Duration::from_secs(8);
+        let mut found = std::thread::scope(|threads| {
+            let clients = [0, 1, 2].map(|number| {
+                let create = || app.create(&patient()).status;
+                threads.spawn(move || {
+                    std::thread::sleep(Duration::from_millis(600 * number));
+                    while Instant::now() < until {
+                        assert_eq!(create(), 201);
+                    }
+                })
+            });
+            let mut found = Vec::new();
+            while Instant::now() < until {
+                let asked = Instant::now();
+                found.push((reason(&app.service), asked.elapsed()));
+                std::thread::sleep(Duration::from_millis(300));
+            }
+            clients.into_iter().for_each(|client| client.join().unwrap());
+            found
+        });
+        // Without requests, too.
+        found.push((reason(&app.service), Duration::ZERO));
+        assert!(found.iter().all(|(reason, _)| reason.is_none()), "{when}: {found:?}");
+    }
+}
+
 #[test]
 fn a_query_that_fails_is_not_called_a_database_that_is_away() {
     let app = TestApp::start();
