@@ -1,11 +1,11 @@
 //! What to do when a database is not reached over TLS, or for want of a password. libpq has no codes for what is wrong,
-//! only sentences: those of this build's own libpq, which are never translated, and two of the server.
+//! only sentences: those of this build's own libpq, which are never translated, and three of the server.
 
 /// Message of libpq where a password is needed; a node of a cluster says it, too.
 pub(crate) const NO_PASSWORD: &str = "no password supplied";
 
 /// A part of a sentence, and what helps then.
-const ADVICE: [(&str, &str); 10] = [
+const ADVICE: [(&str, &str); 11] = [
     ("server does not support SSL", "set ssl = on there, with ssl_cert_file and ssl_key_file"),
     ("certificate verify failed", WRONG_AUTHORITY),
     // An authority with the right name and another key.
@@ -21,6 +21,10 @@ const ADVICE: [(&str, &str); 10] = [
     (
         NO_PASSWORD,
         "set the role's password in the address; between the nodes of a Citus cluster, in pg_dist_authinfo on each of them (docs/scale.md)",
+    ),
+    (
+        "password authentication failed",
+        "a password that has expired is refused with these words, too: SELECT rolvaliduntil FROM pg_roles WHERE rolname = 'NAME'",
     ),
     ("private key file", "sslkey must be a file that this account can read, and nobody else"),
 ];

@@ -12,6 +12,7 @@ use intake_infra::{DatabaseUrl, Prepared, SERVICE_ROLE, prepare};
 use intake_test_support::{Clinic, Service, WithCount, patient, request, wait_for};
 use tempfile::TempDir;
 
+use crate::commands::doctor::examine;
 use crate::database::replication::{administer, server};
 use crate::fixtures::{OverWhenDropped, program};
 
@@ -204,5 +205,28 @@ fn a_password_is_changed_without_a_refused_request() {
     setup.goes_on_until(|| setup.says(REFUSED) > 0);
     setup.has_said_why("password authentication failed");
     setup.write_address("newer");
+    setup.goes_on_until(|| setup.says(ACCEPTED) > 0);
+}
+
+/// PostgreSQL says only in its own log that a password has expired.
+#[test]
+fn an_expired_password_is_among_the_causes_that_the_doctor_names() {
+    let setup = Setup::start();
+    assert!(setup.create() == 201 && setup.is_ready());
+    administer(&setup.postgres, "ALTER SYSTEM SET log_error_verbosity = 'terse'");
+    administer(&setup.postgres, "SELECT pg_reload_conf()");
+    administer(&setup.postgres, &format!("ALTER ROLE {SERVICE_ROLE} VALID UNTIL '2020-01-01'"));
+    let doctor = || {
+        let asked = program().setting("DATABASE_URL_FILE", setup.address.path().join("url"));
+        let (_, parts, _) = examine(asked.setting("INTAKE_MIGRATION_DATABASE_URL", setup.urls.owner.expose()));
+        parts.into_iter().find(|(part, ..)| part == "database").unwrap()
+    };
+    let (_, is_in_order, why) = doctor();
+    assert!(is_in_order == Some(false) && why.contains("password authentication failed"), "{why}");
+    assert!(why.contains("has expired") && why.contains("SELECT rolvaliduntil FROM pg_roles"), "{why}");
+    setup.goes_on_until(|| setup.says(REFUSED) > 0);
+    setup.has_said_why("password authentication failed");
+    administer(&setup.postgres, &format!("ALTER ROLE {SERVICE_ROLE} VALID UNTIL 'infinity'"));
+    assert_eq!(doctor().1, Some(true));
     setup.goes_on_until(|| setup.says(ACCEPTED) > 0);
 }
