@@ -3,9 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use intake_edge as edge;
@@ -26,32 +29,50 @@ const PROBE: Prerequisite = Prerequisite {
         brew: "brew install blackbox_exporter",
     },
 };
+const ALERTMANAGER: Prerequisite = Prerequisite {
+    subject: "alerts that cannot be sent",
+    need: "prometheus-alertmanager",
+    packages: Packages {
+        apt: "apt-get install prometheus-alertmanager",
+        dnf: "dnf install golang-github-prometheus-alertmanager",
+        brew: "brew install alertmanager",
+    },
+};
 /// Time for several evaluations of the rules.
 const A_WHILE: Duration = Duration::from_secs(6);
 /// Alerts that may fire throughout: PostgreSQL has no exporter here, and the second depends on the hour.
 const EXPECTED: [&str; 3] = ["IntakeExporterDown", "IntakeSilent", operations::WATCHDOG];
 
-/// Prometheus and its exporter, ended when dropped.
-struct Watch {
+/// Prometheus, its exporter and Alertmanager, ended when dropped.
+pub(super) struct Watch {
     processes: Vec<Child>,
     client: Client,
+    /// Calls of the dead man's switch.
+    calls: Arc<AtomicUsize>,
     _folder: tempfile::TempDir,
 }
 
 impl Watch {
-    /// None, where one of both is not installed.
-    fn start(site: &Site, also_trusted: &str) -> Option<Self> {
-        let (address, probe) = (free_address(), free_address());
+    /// None, where one of them is not installed.
+    pub(super) fn start(site: &Site, also_trusted: &str) -> Option<Self> {
+        let [address, probe, manager] = [(); 3].map(|()| free_address());
+        let (switch, calls) = switch();
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().to_owned();
-        let mut watch = Self { processes: Vec::new(), client: Client::plain(address), _folder: folder };
-        configure(&here, site, probe);
+        let mut watch = Self { processes: Vec::new(), client: Client::plain(address), calls, _folder: folder };
+        configure(&here, site, probe, manager);
+        configure_alertmanager(&here, switch);
         let trusted = fs::read_to_string(site.authority()).unwrap() + also_trusted;
         fs::write(here.join("trusted.pem"), trusted).unwrap();
         let mut exporter = Command::new("prometheus-blackbox-exporter");
         exporter.arg(format!("--config.file={}", here.join("blackbox.yml").display()));
         exporter.arg(format!("--web.listen-address={probe}")).env("SSL_CERT_FILE", here.join("trusted.pem"));
         watch.run(exporter, &PROBE)?;
+        let mut alertmanager = Command::new("prometheus-alertmanager");
+        alertmanager.arg(format!("--config.file={}", here.join("alertmanager.yml").display()));
+        alertmanager.arg(format!("--storage.path={}", here.join("alerts").display()));
+        alertmanager.args([format!("--web.listen-address={manager}"), "--cluster.listen-address=".to_owned()]);
+        watch.run(alertmanager, &ALERTMANAGER)?;
         let mut prometheus = Command::new("prometheus");
         prometheus.arg(format!("--config.file={}", here.join("prometheus.yml").display()));
         prometheus.arg(format!("--storage.tsdb.path={}", here.join("data").display()));
@@ -72,9 +93,14 @@ impl Watch {
     }
 
     /// Asks Prometheus for the value of an expression: a line for each series.
-    fn query(&self, expression: &str) -> String {
+    pub(super) fn query(&self, expression: &str) -> String {
+        self.query_as("promql", expression)
+    }
+
+    /// The same in another form: `json`.
+    pub(super) fn query_as(&self, form: &str, expression: &str) -> String {
         let address = format!("http://{}", self.client.address());
-        let (succeeded, text) = promtool(&["query", "instant", &address, expression], "").unwrap();
+        let (succeeded, text) = promtool(&["query", "--format", form, "instant", &address, expression], "").unwrap();
         assert!(succeeded, "{text}");
         text
     }
@@ -109,14 +135,51 @@ impl Drop for Watch {
     }
 }
 
+/// A dead man's switch: its address, and how often it was called.
+fn switch() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, calls) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let counted = Arc::clone(&calls);
+    std::thread::spawn(move || {
+        for mut caller in listener.incoming().flatten() {
+            if caller.read(&mut [0; 65_536]).is_ok_and(|length| length > 0) {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let _ = caller.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        }
+    });
+    (address, calls)
+}
+
+/// Writes alertmanager.yml with this switch, without a mail server, and with a second for each time of pages. Warnings
+/// wait longer than this test, because some are expected.
+fn configure_alertmanager(here: &Path, switch: SocketAddr) {
+    let mut text = fs::read_to_string(operations::folder().join("alertmanager.yml")).unwrap();
+    let nobody = free_address().to_string();
+    let url = format!("http://{switch}/intake");
+    for (documented, used) in [
+        ("mail.example:587", nobody.as_str()),
+        ("https://dead-mans-switch.example/intake", &url),
+        ("group_by: [alertname]", "group_by: [alertname]\n  group_wait: 1h"),
+        ("repeat_interval: 30m", "repeat_interval: 30m\n      group_wait: 0s\n      group_interval: 1s"),
+        ("group_interval: 1m", "group_interval: 1s"),
+        ("repeat_interval: 50s", "repeat_interval: 500ms"),
+    ] {
+        assert!(text.contains(documented), "{documented}");
+        text = text.replace(documented, used);
+    }
+    fs::write(here.join("alertmanager.yml"), text).unwrap();
+}
+
 /// Writes the files of docs/operations with the addresses of this test, and with a second for every time.
-fn configure(here: &Path, site: &Site, probe: SocketAddr) {
+fn configure(here: &Path, site: &Site, probe: SocketAddr, manager: SocketAddr) {
     let [one, two] = site.admins();
     let addresses = [
         ("10.0.0.11:9464", one.to_string()),
         ("10.0.0.12:9464", two.to_string()),
         ("https://intake.example", format!("https://localhost:{}", site.address().port())),
         ("127.0.0.1:9115", probe.to_string()),
+        ("127.0.0.1:9093", manager.to_string()),
         ("10.0.0.1:8405", site.metrics().to_string()),
         ("_interval: 15s", "_interval: 1s".to_owned()),
     ];
@@ -153,6 +216,7 @@ fn what_fails_at_the_front_door_is_noticed_by_the_shipped_rules() {
     watch.wait_until_silent();
     let watchdog = format!("ALERTS{{alertstate='firing',alertname='{}'}}", operations::WATCHDOG);
     assert!(watch.query(&watchdog).contains(operations::WATCHDOG));
+    wait_for("the switch to be called", || watch.calls.load(Ordering::SeqCst) > 1);
 
     let lasting = site.show_certificate(&ending.concat());
     watch.wait_until_firing(&["IntakeCertificateEndsSoon"]);
@@ -165,4 +229,12 @@ fn what_fails_at_the_front_door_is_noticed_by_the_shipped_rules() {
     watch.wait_until_firing(&["IntakeBackendsGone", "IntakeProbeFails", "IntakeProxyErrors"]);
     site.kill_proxy();
     watch.wait_until_firing(&["IntakeProxyDown", "IntakeProbeFails"]);
+
+    // No page can be sent: the switch hears nothing more.
+    watch.wait_until_firing(&["IntakeAlertsNotSent"]);
+    wait_for("silence of the switch", || {
+        let before = watch.calls.load(Ordering::SeqCst);
+        std::thread::sleep(A_WHILE);
+        watch.calls.load(Ordering::SeqCst) == before
+    });
 }
