@@ -265,6 +265,7 @@ diesel::table! {
         address -> Nullable<Text>,
         fields -> Array<Text>,
         is_simulated -> Bool,
+        instance -> Nullable<Text>,
     }
 }
 

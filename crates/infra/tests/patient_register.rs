@@ -318,7 +318,8 @@ async fn the_use_of_a_key_is_written_at_the_end() {
     let (_, key) = clinic.key(1, None).await;
     let (_, idle) = clinic.key(2, None).await;
     let writer =
-        KeyUseWriter::start(clinic.database.service.clone(), clinic.directory.clone(), clinic.uses.clone()).unwrap();
+        KeyUseWriter::start(clinic.database.service.clone(), clinic.directory.clone(), clinic.uses.clone(), "a".into())
+            .unwrap();
     clinic.register.create(registration(key, 1, None)).await.unwrap();
     let database = Database::new(&clinic.database.service, DEADLINE);
     let activity = PostgresKeyActivity::new(database, clinic.directory.clone(), clinic.uses.clone());

@@ -28,6 +28,7 @@ fn value_of(refused: &RefusedRequest) -> Value {
         "fields": refused.fields,
         "isSimulated": refused.is_simulated,
         "address": refused.address,
+        "instance": refused.instance,
         "organisationId": refused.key.organisation_id().to_string(),
         "organisationName": refused.key.organisation_name,
         "keyId": refused.key.key_id().to_string(),
@@ -42,8 +43,9 @@ fn line_of(refused: &RefusedRequest) -> String {
     let fields = if fields.is_empty() { String::new() } else { format!(" ({})", fields.join(", ")) };
     let ordered = if refused.is_simulated { ", as the request had ordered" } else { "" };
     let address = refused.address.as_deref().unwrap_or("an unknown address");
+    let instance = refused.instance.as_deref().unwrap_or("an unknown instance");
     format!(
-        "{}  {status} {reason}{fields}{ordered}, from {address}\n  key {} (…{hint}) {name}, organisation {} {organisation_name}",
+        "{}  {status} {reason}{fields}{ordered}, from {address}, by {instance}\n  key {} (…{hint}) {name}, organisation {} {organisation_name}",
         timestamp(refused.at),
         key.key_id(),
         key.organisation_id()

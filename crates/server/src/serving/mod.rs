@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 mod arrivals;
 pub(crate) mod certificates;
+mod instance;
 pub(crate) mod listeners;
 pub(crate) mod local_ca;
 pub(crate) mod mails;
@@ -150,7 +151,8 @@ async fn start_and_run(
 /// Starts everything, from the ports to the listeners.
 async fn start(configuration: &Configuration, backend: &Backend, sockets: PassedSockets) -> anyhow::Result<Running> {
     let (directory, uses) = (KeyDirectory::default(), KeyUses::default());
-    let key_use_writer = KeyUseWriter::start(backend.service.clone(), directory.clone(), uses.clone())?;
+    let instance = instance::name(configuration.admin_addr);
+    let key_use_writer = KeyUseWriter::start(backend.service.clone(), directory.clone(), uses.clone(), instance)?;
     let database = Database::new(&backend.service, configuration.deadline);
     let keys = Arc::new(PostgresKeyStore::new(database.clone()));
     let activity = PostgresKeyActivity::new(database.clone(), directory.clone(), uses.clone());

@@ -74,9 +74,13 @@ impl<K: Copy + Eq + Hash> LastRefusals<K> {
     }
 }
 
-/// Stores the refusals, and removes those of the same keys that are no longer among the last. Doing it twice changes
-/// nothing.
-pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHolder, Refusal)]) -> QueryResult<()> {
+/// Stores the refusals of this instance, and removes those of the same keys that are no longer among the last. Doing it
+/// twice changes nothing.
+pub(crate) fn write_refusals(
+    connection: &mut PgConnection,
+    refusals: &[(KeyHolder, Refusal)],
+    instance: &str,
+) -> QueryResult<()> {
     let (organisations, keys) = ids_of(refusals);
     let (mut moments, mut request_ids, mut statuses, mut reasons) = (vec![], vec![], vec![], vec![]);
     let (mut addresses, mut fields, mut are_simulated) = (vec![], vec![], vec![]);
@@ -93,8 +97,8 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
     connection.transaction(|connection| {
         sql_query(
             "INSERT INTO key_refusals (organisation_id, key_id, at, request_id, status, reason, address, is_simulated,
-                fields)
-             SELECT organisation, key, at, id, status, reason, address, is_simulated, string_to_array(fields, ',')
+                fields, instance)
+             SELECT organisation, key, at, id, status, reason, address, is_simulated, string_to_array(fields, ','), $10
              FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9)
                 AS refused (organisation, key, at, id, status, reason, address, is_simulated, fields)
              ORDER BY 1, 2, 3, 4
@@ -109,6 +113,7 @@ pub(crate) fn write_refusals(connection: &mut PgConnection, refusals: &[(KeyHold
         .bind::<Array<Nullable<Text>>, _>(addresses)
         .bind::<Array<Bool>, _>(are_simulated)
         .bind::<Array<Text>, _>(fields)
+        .bind::<Text, _>(instance)
         .execute(connection)?;
         remove_earlier(connection, &organisations, &keys)
     })

@@ -9,7 +9,7 @@ use crate::database::connecting::pool::Database;
 use crate::database::connecting::share::Share;
 use crate::keys::activity::owned_key::OwnedKey;
 
-const REFUSED: &str = "SELECT r.at, r.status, r.reason, r.fields, r.is_simulated, r.address,
+const REFUSED: &str = "SELECT r.at, r.status, r.reason, r.fields, r.is_simulated, r.address, r.instance,
         r.organisation_id AS organisation, o.name AS organisation_name, r.key_id AS key, k.name, k.hint
     FROM key_refusals AS r
     JOIN api_keys AS k ON k.organisation_id = r.organisation_id AND k.id = r.key_id
@@ -37,6 +37,9 @@ pub struct RefusedRequest {
     /// The address that it came from, if that is known.
     #[diesel(sql_type = Nullable<Text>)]
     pub address: Option<String>,
+    /// The instance that answered. None: an earlier program did.
+    #[diesel(sql_type = Nullable<Text>)]
+    pub instance: Option<String>,
     /// The key.
     #[diesel(embed)]
     pub key: OwnedKey,

@@ -50,14 +50,15 @@ pub struct KeyUseWriter {
 }
 
 impl KeyUseWriter {
-    /// Starts the thread.
-    pub fn start(url: DatabaseUrl, directory: KeyDirectory, uses: KeyUses) -> std::io::Result<Self> {
+    /// Starts the thread. `instance` is the name of this service among others.
+    pub fn start(url: DatabaseUrl, directory: KeyDirectory, uses: KeyUses, instance: String) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let (alive, ended) = channel();
         let work = move |pulse| {
             let _alive = alive;
             let connection = Lasting::new();
-            let mut writing = Writing { url, pulse, connection, abandoned: Arc::default(), is_failing: false };
+            let (abandoned, instance) = (Arc::default(), instance.into());
+            let mut writing = Writing { url, pulse, connection, abandoned, instance, is_failing: false };
             let mut ticks = 0_u64;
             let mut sweep = Sweep::new();
             loop {
@@ -96,6 +97,7 @@ struct Writing {
     pulse: Pulse,
     connection: Lasting<OpenConnection>,
     abandoned: Arc<Abandoned>,
+    instance: Arc<str>,
     /// Logged once, not at every try. While it lasts, no replaced key ends.
     is_failing: bool,
 }
@@ -130,7 +132,9 @@ impl Writing {
             let clients = answers.take_clients();
             self.write_rows(&mut outcome, shards, clients, write_clients, |part| answers.give_back_clients(part));
             let refused = uses.take_refused();
-            self.write_rows(&mut outcome, shards, refused, write_refusals, |part| uses.give_back_refused(part));
+            let instance = Arc::clone(&self.instance);
+            let write = move |connection: &mut PgConnection, part: &[_]| write_refusals(connection, part, &instance);
+            self.write_rows(&mut outcome, shards, refused, write, |part| uses.give_back_refused(part));
         }
         self.log(&outcome, uses.answers.take_dropped(), is_end);
     }
@@ -141,12 +145,12 @@ impl Writing {
         outcome: &mut Outcome,
         shards: &Shards,
         rows: Vec<(KeyHolder, T)>,
-        work: impl Fn(&mut PgConnection, &[(KeyHolder, T)]) -> QueryResult<()> + Copy + Send + 'static,
+        work: impl Fn(&mut PgConnection, &[(KeyHolder, T)]) -> QueryResult<()> + Clone + Send + 'static,
         give_back: impl Fn(&[(KeyHolder, T)]),
     ) {
         for (shard, rows) in shards.group(rows, |(holder, _)| *holder.organisation_id.as_uuid()) {
             for part in rows.chunks(PART_MAX) {
-                let rows = part.to_vec();
+                let (rows, work) = (part.to_vec(), work.clone());
                 if !self.write(outcome, shard, move |connection| work(connection, &rows)) {
                     give_back(part);
                 }

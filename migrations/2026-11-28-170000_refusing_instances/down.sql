@@ -1,0 +1,1 @@
+ALTER TABLE key_refusals DROP COLUMN instance;
