@@ -32,7 +32,7 @@ pub use database::{
     grants, guarantees, means_to_read, migrate, migrations, nodes, origin, owner, pooler, production, restored, spread,
 };
 pub use embedded::prepare::{Prepared, SERVICE_ROLE, prepare};
-pub use feed::{PostgresPatientFeed, readers};
+pub use feed::{Backlog, PostgresPatientFeed, readers};
 pub use keys::{
     KeyDirectory, KeyUsage, KeyUseWriter, KeyUses, OwnedKey, PostgresKeyActivity, PostgresKeyStore, RefusedRequest,
     key_usage, refused_requests, revoke_all_keys,

@@ -33,7 +33,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(50);
 /// Destination of changes.
 pub(crate) trait Receiver {
     /// Begins a span after the patient who was the last to be written by an earlier run.
-    fn start_span(&mut self, _since: Option<FeedToken>, _until: FeedToken, _after: Option<PatientId>) {}
+    fn start_span(&mut self, _since: &Mark, _until: FeedToken, _after: Option<PatientId>) {}
 
     fn write(&mut self, change: &Change) -> anyhow::Result<()>;
 
@@ -166,7 +166,7 @@ impl<R: Receiver> Reading<R> {
                 (made, _) => made.map_err(|error| advise(error, &self.state.advice()))?,
             };
             let token = until.token.context("the mark has no token")?;
-            self.receiver.start_span(since.token, token, after);
+            self.receiver.start_span(&since, token, after);
             since = self.give_out(Span { since, until }, token, after.take(), is_followed)?;
             (before_last, last) = (last, Some(token));
             if !is_followed {

@@ -40,6 +40,15 @@ pub(crate) struct Status {
     pub(crate) erased: u64,
     /// Reason why it takes nothing at present.
     pub(crate) fault: Option<String>,
+    /// Events that wait in the feed, counted up to 100,000.
+    #[serde(default)]
+    pub(crate) backlog: i64,
+    /// Time of the oldest of them.
+    #[serde(default)]
+    pub(crate) oldest_at: Option<String>,
+    /// Time that the target takes to answer, in milliseconds.
+    #[serde(default)]
+    pub(crate) answer_ms: Option<u64>,
 }
 
 /// An event that the target did not take, without what the patient has sent.

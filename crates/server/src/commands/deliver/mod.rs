@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod event;
+mod figures;
 mod folder;
 mod lock;
 mod monitor;
@@ -16,11 +17,13 @@ mod window;
 mod workers;
 
 use std::fs::File;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use intake_domain::{Change, FeedScope, FeedToken, PatientId, timestamp};
+use intake_domain::{Change, FeedScope, FeedToken, Mark, PatientId, timestamp};
 use intake_edge as edge;
+use intake_infra::Backlog;
 use serde::Serialize;
 
 use crate::commands::deliver::folder::{Folder, Status};
@@ -28,7 +31,7 @@ use crate::commands::deliver::pauses::PAUSES;
 use crate::commands::deliver::register::Register;
 use crate::commands::deliver::secrets::SecretFiles;
 use crate::commands::deliver::target::Target;
-use crate::commands::deliver::workers::{Stopped, Workers};
+use crate::commands::deliver::workers::{Shared, Stopped, Workers};
 use crate::commands::output::{print, print_result};
 use crate::export::Stop;
 use crate::export::reading::{Reading, Receiver};
@@ -40,6 +43,8 @@ use crate::settings::deliver_command::{DeliverAction, DeliverArguments, TargetAr
 
 /// Between two records of the state.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two counts of what waits in the feed, which read it.
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Does what needs neither the database nor its settings: only the delivery's folder, or the target.
 pub(crate) fn look_after(action: &DeliverAction) -> anyhow::Result<()> {
@@ -73,7 +78,7 @@ pub(crate) fn deliver(arguments: &DeliverArguments, configuration: &Configuratio
         let count = arguments.in_flight;
         let workers = Workers::start(count, target, folder, &status, register, stop_workers, PAUSES)?;
         watched.iter().for_each(|watched| watched.begin(workers.shared()));
-        Ok(Delivery { workers, status, position, span: None, written_at: None, _lock: lock })
+        Ok(Delivery { workers, status, position, span: None, written_at: None, counted_at: None, _lock: lock })
     };
     let stopped = |result: anyhow::Result<()>| match result {
         Err(error) if error.is::<Stopped>() => Ok(()),
@@ -100,8 +105,9 @@ struct Delivery {
     status: Status,
     position: State,
     /// Begin and end of the span.
-    span: Option<(Option<FeedToken>, FeedToken)>,
+    span: Option<(Mark, FeedToken)>,
     written_at: Option<Instant>,
+    counted_at: Option<Instant>,
     /// Held for as long as events are delivered.
     _lock: File,
 }
@@ -121,17 +127,36 @@ impl Delivery {
         }
         self.workers.take_kept()?;
         self.status.fault = fault;
-        (self.status.delivered, self.status.erased) = (shared.delivered(), shared.erased());
+        let figures = &shared.figures;
+        (self.status.delivered, self.status.erased) = (figures.delivered(), figures.erased());
+        self.status.answer_ms = figures.answer_time().and_then(|time| u64::try_from(time.as_millis()).ok());
         if is_up_to_date && shared.folder.waiting()? == 0 {
             let now = edge::now();
-            shared.note_up_to_date(now);
+            figures.note_up_to_date(now);
             self.status.up_to_date_at = Some(timestamp(now));
         }
         self.written_at = Some(Instant::now());
-        if let (Some((since, until)), Some(after)) = (self.span, shared.after()) {
-            self.position.keep_part(since, Begun { until, after })?;
+        if let (Some((since, until)), Some(after)) = (&self.span, shared.after()) {
+            self.position.keep_part(since.token, Begun { until: *until, after })?;
         }
+        let shared = Arc::clone(shared);
+        self.count(&shared, is_up_to_date);
         shared.folder.set_status(&self.status)
+    }
+
+    /// Counts what waits in the feed. A database that is away is reported by those who read it.
+    fn count(&mut self, shared: &Shared, is_up_to_date: bool) {
+        let is_due = self.counted_at.is_none_or(|at| at.elapsed() >= COUNT_INTERVAL);
+        let counted = match &self.span {
+            _ if is_up_to_date => Ok(Backlog::default()),
+            Some((since, _)) if is_due => shared.register.backlog(since, shared.after()),
+            _ => return,
+        };
+        self.counted_at = (!is_up_to_date).then(Instant::now);
+        if let Ok(backlog) = counted {
+            shared.figures.note_backlog(backlog);
+            (self.status.backlog, self.status.oldest_at) = (backlog.count, backlog.oldest_at.map(timestamp));
+        }
     }
 
     fn finish(&mut self) -> anyhow::Result<()> {
@@ -143,8 +168,8 @@ impl Delivery {
 }
 
 impl Receiver for Delivery {
-    fn start_span(&mut self, since: Option<FeedToken>, until: FeedToken, after: Option<PatientId>) {
-        self.span = Some((since, until));
+    fn start_span(&mut self, since: &Mark, until: FeedToken, after: Option<PatientId>) {
+        self.span = Some((since.clone(), until));
         self.workers.start_span(after);
     }
 
@@ -193,11 +218,13 @@ struct Shown<'a> {
 fn print_status(folder: &Folder, output: &Output) -> anyhow::Result<()> {
     let status = folder.status()?.context("nothing was delivered yet")?;
     let (is_running, waiting, refused) = (folder.is_locked()?, folder.waiting()?, folder.refused()?);
-    let Status { to, up_to_date_at, delivered, erased, fault } = &status;
+    let Status { to, up_to_date_at, delivered, erased, fault, backlog, oldest_at, answer_ms } = &status;
     let (up_to_date, why) = (up_to_date_at.as_deref().unwrap_or("never"), fault.as_deref().unwrap_or("none"));
+    let oldest = oldest_at.as_ref().map(|at| format!(", the oldest of {at}")).unwrap_or_default();
+    let answer = answer_ms.map_or("none yet".to_owned(), |time| format!("after {time} ms"));
     let text = format!(
-        "{to}\n  up to date: {up_to_date}\n  patients: {delivered}, erasures: {erased}\n  to be tried again: {waiting}\n  \
-         refused: {refused}\n  fault: {why}"
+        "{to}\n  up to date: {up_to_date}\n  patients: {delivered}, erasures: {erased}\n  to be sent: {backlog}{oldest}\n  \
+         to be tried again: {waiting}\n  refused: {refused}\n  answers of the target: {answer}\n  fault: {why}"
     );
     let shown = serde_json::to_value(Shown { status: &status, is_running, waiting, refused })?;
     print_result(output, &shown, &text)?;

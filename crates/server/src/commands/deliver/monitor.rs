@@ -70,7 +70,7 @@ async fn metrics(watched: web::Data<Watched>) -> HttpResponse {
     let is_ready = u8::from(watched.fault().is_none());
     text.gauge("intake_deliver_ready", "Whether the target takes events, as /readyz says.", is_ready);
     let help = "When the target had taken all that there was, or the delivery began, in seconds since 1970.";
-    let up_to_date_at = watched.delivery.get().map_or(watched.started_at, |shared| shared.up_to_date_at());
+    let up_to_date_at = watched.delivery.get().map_or(watched.started_at, |shared| shared.figures.up_to_date_at());
     text.gauge("intake_deliver_up_to_date_seconds", help, up_to_date_at);
     if let Some(shared) = watched.delivery.get() {
         write_counts(shared, &mut text);
@@ -81,8 +81,15 @@ async fn metrics(watched: web::Data<Watched>) -> HttpResponse {
 
 fn write_counts(shared: &Shared, text: &mut MetricsText) {
     let mut taken = text.family("intake_deliver_taken_total", "Events that the target has taken.", Kind::Counter);
-    taken.sample(&[("kind", "patient")], shared.delivered());
-    taken.sample(&[("kind", "erasure")], shared.erased());
+    let figures = &shared.figures;
+    taken.sample(&[("kind", "patient")], figures.delivered());
+    taken.sample(&[("kind", "erasure")], figures.erased());
+    let backlog = figures.backlog();
+    text.gauge("intake_deliver_backlog", "Events that wait in the feed, counted up to 100,000.", backlog.count);
+    let age = backlog.oldest_at.map_or(0, |at| (edge::now() - at).whole_seconds());
+    text.gauge("intake_deliver_oldest_age_seconds", "Age of the oldest of them, in seconds.", age);
+    let answer = figures.answer_time().unwrap_or_default().as_secs_f64();
+    text.gauge("intake_deliver_answer_seconds", "Time that the target takes to answer, on average.", answer);
     if let Ok(waiting) = shared.folder.waiting() {
         text.gauge("intake_deliver_waiting", "Events that failed and are tried again.", waiting);
     }

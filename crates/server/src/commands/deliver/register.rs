@@ -5,7 +5,7 @@ use std::mem::take;
 use std::sync::Mutex;
 
 use intake_domain::{FeedError, FeedScope, Mark, PatientFeed as _, PatientId, Selection, Span, StoredPatient};
-use intake_infra::PostgresPatientFeed;
+use intake_infra::{Backlog, PostgresPatientFeed};
 
 use crate::commands::deliver::lock::lock;
 
@@ -26,6 +26,11 @@ impl Register {
     pub(crate) fn new(feed: PostgresPatientFeed, scope: FeedScope) -> Self {
         let reading = Reading { feed, found: HashMap::new() };
         Self { scope, asked: Mutex::default(), reading: Mutex::new(reading) }
+    }
+
+    /// Counts the changes since this mark, without the patients up to this one.
+    pub(crate) fn backlog(&self, since: &Mark, after: Option<PatientId>) -> Result<Backlog, FeedError> {
+        lock(&self.reading).feed.backlog(&self.scope, since, after)
     }
 
     /// None: there is no such patient. Each patient is asked for by one caller at a time.

@@ -1,16 +1,15 @@
 //! Several deliveries at a time. An event that fails is kept in the folder and tried again later, and the feed
 //! continues without it. Each patient is read right before they are sent, so that no erased patient is.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use intake_domain::{Change, FeedError, PatientId, StoreError, StoredPatient};
-use intake_edge as edge;
-use time::OffsetDateTime;
 
 use crate::commands::deliver::event::Event;
+use crate::commands::deliver::figures::Figures;
 use crate::commands::deliver::folder::{Folder, Status};
 use crate::commands::deliver::lock::lock;
 use crate::commands::deliver::pauses::{ASKED_PAUSE_MAX, pause_after};
@@ -44,14 +43,12 @@ pub(crate) struct Shared {
     pub(crate) folder: Folder,
     stop: Stop,
     pauses: [Duration; 2],
-    register: Register,
+    pub(crate) register: Register,
+    pub(crate) figures: Figures,
     queue: Queue,
     window: Mutex<Window>,
     /// Failures since the target took something.
     failures: AtomicU32,
-    delivered: AtomicU64,
-    erased: AtomicU64,
-    up_to_date_at: AtomicI64,
     fault: Mutex<Option<String>>,
     /// Reason why the folder cannot be written.
     failure: Mutex<Option<anyhow::Error>>,
@@ -82,12 +79,10 @@ impl Workers {
             stop,
             pauses,
             register,
+            figures: Figures::new(before),
             queue: Queue::new(count.into()),
             window: Mutex::default(),
             failures: AtomicU32::new(0),
-            delivered: AtomicU64::new(before.delivered),
-            erased: AtomicU64::new(before.erased),
-            up_to_date_at: AtomicI64::new(edge::now().unix_timestamp()),
             fault: Mutex::new(None),
             failure: Mutex::new(None),
         });
@@ -149,26 +144,6 @@ impl Workers {
 }
 
 impl Shared {
-    /// Patients that the target has taken.
-    pub(crate) fn delivered(&self) -> u64 {
-        self.delivered.load(Ordering::Relaxed)
-    }
-
-    /// Erasures that the target has taken.
-    pub(crate) fn erased(&self) -> u64 {
-        self.erased.load(Ordering::Relaxed)
-    }
-
-    /// Returns when the target had taken all that there was, or the delivery began, in seconds since 1970.
-    pub(crate) fn up_to_date_at(&self) -> i64 {
-        self.up_to_date_at.load(Ordering::Relaxed)
-    }
-
-    /// Notes that it has.
-    pub(crate) fn note_up_to_date(&self, at: OffsetDateTime) {
-        self.up_to_date_at.store(at.unix_timestamp(), Ordering::Relaxed);
-    }
-
     /// Reason why the target takes nothing at present.
     pub(crate) fn fault(&self) -> Option<String> {
         lock(&self.fault).clone()
@@ -225,9 +200,12 @@ impl Shared {
             Some(Event::of_patient(self.target.form(), &patient)?)
         };
         if task.failures == 0 {
-            task.taken_before = self.taken();
+            task.taken_before = self.figures.taken();
         }
-        match self.target.take(patient.as_ref().unwrap_or(&task.event)) {
+        let asked = Instant::now();
+        let taken = self.target.take(patient.as_ref().unwrap_or(&task.event));
+        self.figures.note_answer(asked.elapsed());
+        match taken {
             Ok(()) => Ok(self.taken_now(task)),
             Err(Fault::Refused(why)) => {
                 self.folder.refuse(&task.event, why)?;
@@ -242,10 +220,6 @@ impl Shared {
         }
     }
 
-    fn taken(&self) -> u64 {
-        self.delivered() + self.erased()
-    }
-
     /// Decides if an erasure that was taken must be sent once more, because the patient may be stored after it.
     fn taken_now(&self, task: &mut Task) -> Outcome {
         *lock(&self.fault) = None;
@@ -256,14 +230,13 @@ impl Shared {
             task.is_repeat = true;
             return Outcome::Failed("taken, but an earlier request may still be carried out".to_owned(), due);
         }
-        let count = if task.event.is_erased { &self.erased } else { &self.delivered };
-        count.fetch_add(1, Ordering::Relaxed);
+        self.figures.note_taken(task.event.is_erased);
         Outcome::Settled
     }
 
     /// Decides on an event that failed by what the target made of others.
     fn later(&self, task: &mut Task, why: String, asked_pause: Option<Duration>) -> anyhow::Result<Outcome> {
-        let taken = self.taken();
+        let taken = self.figures.taken();
         task.failures += 1;
         if taken > task.taken_before {
             task.own_failures += 1;
@@ -299,6 +272,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use intake_domain::FeedScope;
+    use intake_edge as edge;
     use intake_infra::PostgresPatientFeed;
 
     use super::*;

@@ -326,6 +326,45 @@ fn refused_events_are_kept_for_the_operator_and_hold_nothing_up() {
 }
 
 #[test]
+fn a_slow_target_shows_in_the_state_and_in_the_metrics() {
+    let app = TestApp::start();
+    let target = Target::start(|_| {
+        thread::sleep(Duration::from_millis(400));
+        Answer::Status(200)
+    });
+    let delivery = Delivery::new(&app, &target.url);
+    let created = [(); 12].map(|()| id_of(&app, &patient()));
+    let (address, monitor) = monitor();
+    let running = delivery.start(&["--in-flight", "1", "--monitor", &address]);
+    let value = |name: &str| {
+        let text = probe(&monitor, "/metrics").text();
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        value.unwrap()
+    };
+    wait_for("the backlog", || delivery.status().1["answerMs"].as_u64().is_some());
+    let (_, status) = delivery.status();
+    let (backlog, answer) = (status["backlog"].as_u64().unwrap(), status["answerMs"].as_u64().unwrap());
+    assert!((4..=12).contains(&backlog) && (400..4_000).contains(&answer), "{status}");
+    let oldest = app
+        .database
+        .texts("SELECT to_char(min(created_at) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') FROM patients");
+    assert!(status["oldestAt"].as_str().unwrap() >= oldest[0].as_str(), "{status} {oldest:?}");
+    let text = String::from_utf8(delivery.run(&["status"]).stdout).unwrap();
+    assert!(
+        text.contains("\n  to be sent: ") && text.contains(", the oldest of 20") && text.contains(" ms\n"),
+        "{text}"
+    );
+    assert!(value("intake_deliver_backlog") >= 4.0 && value("intake_deliver_answer_seconds") >= 0.4);
+    assert!((0.0..600.0).contains(&value("intake_deliver_oldest_age_seconds")));
+    wait_for("all patients", || created.iter().all(|id| !target.of(id).is_empty()));
+    wait_for("the end of the backlog", || {
+        delivery.status().1["backlog"] == 0 && delivery.status().1["oldestAt"].is_null()
+    });
+    assert!(value("intake_deliver_backlog") + value("intake_deliver_oldest_age_seconds") < 0.5);
+    running.stop();
+}
+
+#[test]
 fn events_that_wait_are_shown_and_sent_again_without_a_database() {
     let app = TestApp::start();
     let status = Arc::new(AtomicU16::new(422));
