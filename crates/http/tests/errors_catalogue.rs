@@ -1,6 +1,6 @@
-//! The catalogue of errors in the guide. Messages are read from the sources that make them, so that none can be added,
-//! reworded or dropped without its entry. And the list of all of them, which do not change within version 1 of the
-//! interface.
+//! The catalogue of errors, docs/errors.md. Messages are read from the sources that make them, so that none can be
+//! added, reworded or dropped without its entry. And the list of all of them, which do not change within version 1 of
+//! the interface.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking and say why")]
 
 use std::collections::BTreeSet;
@@ -25,10 +25,10 @@ fn every_message_has_an_entry_and_every_entry_is_a_message() {
     let (messages, entries) = (messages(), entries());
     let missing: Vec<_> =
         messages.iter().filter(|message| !entries.iter().any(|entry| is_like(entry, message))).collect();
-    assert!(missing.is_empty(), "docs/api.md has no entry, with cause and what to do, for {missing:#?}");
+    assert!(missing.is_empty(), "docs/errors.md has no entry, with cause and what to do, for {missing:#?}");
     let stale: Vec<_> =
         entries.iter().filter(|entry| !messages.iter().any(|message| is_like(entry, message))).collect();
-    assert!(stale.is_empty(), "docs/api.md explains what nothing says any more: {stale:#?}");
+    assert!(stale.is_empty(), "docs/errors.md explains what nothing says any more: {stale:#?}");
 }
 
 /// A client may compare these texts. Within version 1 of the interface one may be added to this list, and none changed.
@@ -188,7 +188,7 @@ fn messages() -> BTreeSet<String> {
 
 /// The first cells of the tables that make up the catalogue.
 fn entries() -> Vec<String> {
-    let guide = fs::read_to_string(root().join("docs/api.md")).unwrap();
+    let guide = fs::read_to_string(root().join("docs/errors.md")).unwrap();
     let tables =
         guide.split("<!-- messages -->\n").skip(1).map(|rest| rest.split_once("<!-- /messages -->").unwrap().0);
     let entries: Vec<_> = tables

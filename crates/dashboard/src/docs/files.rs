@@ -33,11 +33,12 @@ const LANGUAGES: [(&str, &str); 5] =
     [("py", "python"), ("mjs", "js"), ("cs", "csharp"), ("rb", "ruby"), ("sh", "bash")];
 
 /// The files in the order of the page, each with the name by which the others link to it.
-pub(super) fn files() -> [(&'static str, &'static str); 4] {
+pub(super) fn files() -> [(&'static str, &'static str); 5] {
     [
         (GUIDE, &GUIDE_TEXT),
         ("forms.md", include_str!("../../../../docs/forms.md")),
         (REFERENCE, &REFERENCE_TEXT),
+        ("errors.md", include_str!("../../../../docs/errors.md")),
         ("CHANGELOG.md", CHANGELOG),
     ]
 }

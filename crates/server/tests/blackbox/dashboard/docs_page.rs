@@ -366,7 +366,7 @@ fn the_text_of_the_page_is_served_to_programs() {
     assert!(
         text.contains(&app.url("/api/v1")) && text.contains("## 2. The first patient") && text.contains("# Changelog")
     );
-    for file in ["api.md", "integrating.md", "CHANGELOG.md"] {
+    for file in ["api.md", "errors.md", "integrating.md", "CHANGELOG.md"] {
         assert!(!text.contains(&format!("]({file}")) && !text.contains(&format!("](../{file}")), "{file}");
     }
     assert!(text.contains("](/docs#simulate-failures)"));
