@@ -69,7 +69,7 @@ package:
 release version *draft:
     crates/server/packaging/release {{ version }} {{ draft }}
 
-# Installs the package in a fresh Debian, starts the service there, and creates a patient, about 3 minutes (needs root, mmdebstrap and systemd-container)
+# Runs the commands of docs/operations/install.md in a fresh Debian, with the package and with the archive, about 3 minutes (needs root, mmdebstrap and systemd-container)
 package-check: package
     crates/server/packaging/check target/debian/intake_*.deb
 

@@ -1,8 +1,9 @@
 //! What documents name exists: filters of tests, names of the code, cells of tables, and rules that two pages state.
 
 use std::collections::BTreeSet;
+use std::fs;
 
-use crate::{files, prose};
+use crate::{files, prose, root};
 
 /// Makes a path of a file and a function the name by which a filter of `cargo test` finds it, as far as filters need.
 fn tests_of(path: &str, text: &str) -> Vec<String> {
@@ -144,6 +145,18 @@ fn forms_and_programs_retry_the_same_statuses() {
     let own = statuses_of_rows(&documents["docs/errors.md"], "yes");
     assert_eq!(own.union(&["502", "504"].into()).copied().collect::<BTreeSet<_>>(), guide);
     assert_eq!(own.len(), 4, "{own:?}");
+}
+
+#[test]
+fn every_command_of_the_page_that_installs_is_run() {
+    let page = &files(&[".md"])["docs/operations/install.md"];
+    let check = fs::read_to_string(root().join("crates/server/packaging/check-inside")).unwrap();
+    let sections = page.split("\n## ").skip(1).filter(|section| section.contains("```sh\n"));
+    let headings: Vec<_> = sections.filter_map(|section| section.lines().next()).collect();
+    assert!(headings.len() > 7, "{headings:?}");
+    let is_run = |heading: &&str| check.contains(&format!("\"{heading}\""));
+    let missing: Vec<_> = headings.into_iter().filter(|heading| !is_run(heading)).collect();
+    assert_eq!(missing, ["Run in a container"], "what `just package-check` does not run");
 }
 
 #[test]
