@@ -324,7 +324,7 @@ fn without_a_collector_nothing_is_exported() {
 }
 
 #[test]
-fn an_address_that_is_none_stops_the_start() {
+fn an_invalid_address_stops_the_start() {
     let output = program("http://[collector").run();
     assert_eq!(output.status.code(), Some(1));
     let complaint = complaint_in(&output.stderr);

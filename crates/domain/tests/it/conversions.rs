@@ -61,7 +61,7 @@ fn a_form_that_leaves_something_to_guess_is_refused() {
 
 type Convert<'a> = &'a dyn Fn(&str) -> Conversion;
 
-/// Returns whether the register takes the value, but for a day that is none or lies outside its limits.
+/// Returns whether the register takes the value, apart from a day that does not exist or lies outside its limits.
 fn is_taken(field: Field, value: &str) -> bool {
     let faults = PatientDraft::default().with(field, value).validate(NOW).unwrap_err();
     faults.as_slice().iter().all(|fault| {

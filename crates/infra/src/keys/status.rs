@@ -11,7 +11,7 @@ use crate::keys::habit::is_in_part;
 use crate::schema::api_keys as key;
 
 diesel::define_sql_function! {
-    /// Reason why a key is refused at a moment. NULL: it is accepted.
+    /// Reason why a key is refused at some time. NULL: it is accepted.
     fn key_refusal(
         revoked_at: Nullable<Timestamptz>,
         expires_at: Nullable<Timestamptz>,

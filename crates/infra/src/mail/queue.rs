@@ -129,7 +129,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// A mail of an organisation, due at a moment.
+    /// An email of an organisation, and when it is due.
     fn waiting(by: u8, to: &str, due_at: Instant) -> QueuedMail {
         let organisation = Uuid::from_bytes([by; 16]).into();
         let [subject, text, footer] = [const { String::new() }; 3];

@@ -26,7 +26,7 @@ No statement can return what was erased. This command cannot reach:
 - the database's log (WAL), until it is recycled, and where it is archived.
 - backups of the database, until you delete them. After restoring one, `intake restored --audit` repeats this command.
 - standbys that have not caught up, and subscribers of logical replication that do not apply deletions.
-- exports, and whatever was fed from them. The next `intake export --since` tells of the erasure.
+- exports, and whatever was fed from them. The next `intake export --since` reports the erasure.
 - the systems that sent the patient.";
 
 pub(crate) fn patient(command: PatientCommand, configuration: &Configuration) -> anyhow::Result<()> {

@@ -1,12 +1,14 @@
 //! One word for one thing, wherever people read: the table at the end of docs/STYLE.md names the words to leave out.
 
-use crate::files;
+use crate::{BANNED, files};
 
 /// Not words of ours, or about the words themselves.
 const LEFT_OUT: [&str; 4] = ["docs/STYLE.md", "docs/openapi.json", "package-lock.json", "conversions.json"];
-/// Files that operators read and edit, beside documents.
-const PACKAGING: [&str; 5] = ["crates/server/packaging/", "docs/operations/", "compose.yaml", "justfile", ".github/"];
-const ENDINGS: [&str; 10] = ["yml", "yaml", "cfg", "conf", "service", "socket", "timer", "env", "json", "justfile"];
+/// Files that operators and integrators read, edit and run, beside documents.
+const PACKAGING: [&str; 6] =
+    ["crates/server/packaging/", "docs/operations/", "docs/examples/", "compose.yaml", "justfile", ".github/"];
+const ENDINGS: &str = ".yml .yaml .cfg .conf .service .socket .timer .env .json .sql .py .sh .mjs .cs .java .php .go .rb \
+    justfile Containerfile archive audit-copy bill-of-materials check check-inside documents drill postinst release restore";
 
 /// The words in the left column of the table.
 fn banned(style: &str) -> Vec<&str> {
@@ -16,8 +18,17 @@ fn banned(style: &str) -> Vec<&str> {
 
 /// A text in lower case without code, with one space between its words.
 fn plain(text: &str) -> String {
-    let text = text.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_lowercase();
-    text.replace("\\n", " ").replace('\\', " ").split_whitespace().collect::<Vec<_>>().join(" ")
+    spaced(&text.split('`').step_by(2).collect::<Vec<_>>().join(" "))
+}
+
+fn spaced(text: &str) -> String {
+    let text = text.to_lowercase().replace("\\n", " ").replace('\\', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The blocks of code of a document, with their comments.
+fn code_of(document: &str) -> String {
+    document.split("```").skip(1).step_by(2).collect()
 }
 
 fn has(text: &str, word: &str) -> bool {
@@ -65,13 +76,15 @@ fn one_word_stands_for_one_thing_wherever_people_read() {
     let mut texts: Vec<(String, String)> = documents.clone().into_iter().collect();
     texts.extend(sources.flat_map(|(path, text)| of_source(&text).into_iter().map(move |text| (path.clone(), text))));
     texts.extend(files(&[".html"]).into_iter().map(|(path, text)| (path, of_template(&text))));
-    texts.extend(
-        files(&ENDINGS).into_iter().filter(|(path, _)| PACKAGING.iter().any(|folder| path.starts_with(folder))),
-    );
+    let mut texts: Vec<_> = texts.into_iter().map(|(path, text)| (path, plain(&text))).collect();
+    texts.extend(documents.iter().map(|(path, text)| (path.clone(), spaced(&code_of(text)))));
+    let endings: Vec<_> = ENDINGS.split_whitespace().collect();
+    let packaging = files(&endings).into_iter().filter(|(path, _)| PACKAGING.iter().any(|at| path.starts_with(at)));
+    texts.extend(packaging.map(|(path, text)| (path, spaced(&text))));
     let mut faults = Vec::new();
     for (path, text) in texts.iter().filter(|(path, _)| !LEFT_OUT.iter().any(|name| path.ends_with(name))) {
-        let text = plain(text);
-        faults.extend(words.iter().filter(|word| has(&text, word)).map(|word| format!("{path}: {word}")));
+        let found = words.iter().chain(&BANNED).filter(|word| has(text, word));
+        faults.extend(found.map(|word| format!("{path}: {word}")));
     }
     assert!(faults.is_empty(), "{faults:#?}");
 }
@@ -80,6 +93,7 @@ fn one_word_stands_for_one_thing_wherever_people_read() {
 fn words_are_found_in_what_is_shown() {
     assert!(has(&plain("It goes\non."), "goes on") && has("a mail", "a mail"));
     assert!(!has("a mail server", "a mail") && !has("intake_mails_sent", "mails") && !has(&plain("`anew`"), "anew"));
+    assert_eq!(spaced(&code_of("a\n```sh\n# Anew\n```\nb\n```\nc `d`\n```\n")), "sh # anew c `d`");
     assert_eq!(plain(&of_template("<a href=\"anew\">Go {{ anew }} on</a>{% if anew %}")), "go on");
     let source = "use clap::Args;\n/// Goes on.\nfn a() {\n    // \"anew\"\n    b(\"x y\", '\"', \"z\")\n}\n#[cfg(test)]\nmod tests {\n \"p q\" }";
     assert_eq!(of_source(source), ["/// Goes on.", "x y"]);

@@ -20,7 +20,7 @@ const MOST_LINES: usize = 300;
 const LONG_SOURCES: usize = 9;
 
 /// Words and phrases that make sentences hard to read, or that have a plainer twin.
-const BANNED: [&str; 13] = [
+const BANNED: [&str; 15] = [
     "whoever",
     "somebody",
     "is told",
@@ -34,6 +34,8 @@ const BANNED: [&str; 13] = [
     "vouch",
     "weakness",
     "tells of",
+    "that is none",
+    "at a moment",
 ];
 
 /// First words of a doc comment that is a fragment.

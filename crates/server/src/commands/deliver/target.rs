@@ -23,7 +23,7 @@ use crate::commands::deliver::secrets::SecretFiles;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest time for which a FHIR server may go on with a request that failed here.
 const LATE_MIN: Duration = Duration::from_secs(10);
-/// Read of an answer: what breaks off before that is none.
+/// Bytes of an answer that are read. One that breaks off earlier counts as no answer.
 const ANSWER_MAX: u64 = 64 * 1024;
 /// Read of what a FHIR server says about itself: a statement about all resources has some megabytes.
 const STATEMENT_MAX: u64 = 16 * 1024 * 1024;

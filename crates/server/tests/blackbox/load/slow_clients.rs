@@ -172,7 +172,7 @@ fn bytes_that_are_not_http_are_refused_with_a_problem() {
 }
 
 #[test]
-fn a_chunked_body_that_is_none_is_refused_in_words() {
+fn a_body_that_is_not_chunked_as_announced_is_refused_in_words() {
     let app = TestApp::start();
     let body = patient().to_string();
     let size = format!("{:X}", body.len());
