@@ -1,7 +1,7 @@
 """Makes an image of programs that are built, without an engine: image.py FILE.tar VERSION COMMIT PROGRAM…
 
 The image is an OCI layout in a tar file. It holds the programs, the libraries that they load, and this machine's authorities. The same
-programs make the same bytes. `skopeo copy oci-archive:FILE.tar docker://…` or `podman load` take it from there.
+programs make the same bytes. `podman load`, `docker load` or `skopeo copy oci-archive:FILE.tar docker://…` take it from there.
 """
 
 import gzip
@@ -93,6 +93,11 @@ def main(output, version, commit, *programs):
     described["annotations"] = names
     index = {"schemaVersion": 2, "manifests": [described]}
     blobs["index.json"] = (json.dumps(index).encode(),)
+    # Docker's own store of images reads nothing but this, as `docker save` writes it.
+    paths = [described["digest"].replace(":", "/") for described in [manifest["config"], *manifest["layers"]]]
+    paths = [f"blobs/{path}" for path in paths]
+    docker = [{"Config": paths[0], "RepoTags": [f"intake:{version}"], "Layers": paths[1:]}]
+    blobs["manifest.json"] = (json.dumps(docker).encode(),)
     blobs["oci-layout"] = (b'{"imageLayoutVersion": "1.0.0"}',)
     with open(output, "wb") as file:
         file.write(tar(blobs))

@@ -138,6 +138,11 @@ fn the_image_is_the_same_each_time_and_has_all_that_its_programs_load() {
     let read = |name: &str| -> Value { serde_json::from_slice(&fs::read(folder.path().join(name)).unwrap()).unwrap() };
     let blob = |of: &Value| format!("blobs/sha256/{}", of["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap());
     let manifest = read(&blob(&read("index.json")["manifests"][0]));
+    // Docker's own store of images looks for the parts here.
+    let docker = read("manifest.json");
+    let parts = (&docker[0]["Config"], &docker[0]["Layers"], &docker[0]["RepoTags"]);
+    let [configuration, layer] = [&manifest["config"], &manifest["layers"][0]].map(|of| json!(blob(of)));
+    assert_eq!(parts, (&configuration, &json!([layer]), &json!(["intake:1.2.3"])));
     let config = &read(&blob(&manifest["config"]))["config"];
     assert_eq!((&config["User"], &config["Entrypoint"]), (&json!("65532:65532"), &json!(["intake"])));
     assert_eq!(config["Healthcheck"]["Test"], json!(["CMD", "intake", "probe"]));
