@@ -6,7 +6,7 @@ use crate::{BANNED, files};
 const LEFT_OUT: [&str; 4] = ["docs/STYLE.md", "docs/openapi.json", "package-lock.json", "conversions.json"];
 /// Files that operators and integrators read, edit and run, beside documents.
 const PACKAGING: [&str; 6] =
-    ["crates/server/packaging/", "docs/operations/", "docs/examples/", "compose.yaml", "justfile", ".github/"];
+    ["crates/server/packaging/", "docs/operations/", "docs/examples/", "compose.dev.yaml", "justfile", ".github/"];
 const ENDINGS: &str = ".yml .yaml .cfg .conf .service .socket .timer .env .json .sql .py .sh .mjs .cs .java .php .go .rb \
     justfile Containerfile archive audit-copy bill-of-materials check check-inside documents drill postinst release restore";
 

@@ -223,7 +223,7 @@ fn every_version_is_the_same_everywhere() {
             "Cargo.toml",
             "\nversion = \"",
             &[
-                ("compose.yaml", "image: intake:"),
+                ("compose.dev.yaml", "image: intake:"),
                 ("docs/operations/install.md", "intake_"),
                 ("docs/operations/kubernetes.yaml", "registry.example/intake:"),
                 ("docs/operations/kubernetes-deliver.yaml", "registry.example/intake:"),

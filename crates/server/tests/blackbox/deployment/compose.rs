@@ -32,7 +32,7 @@ const CONNECTIONS_MAX: i64 = 10;
 
 #[test]
 fn the_beginners_example_starts_what_the_image_is_called() {
-    let text = fs::read_to_string(folder().join("../../compose.yaml")).unwrap();
+    let text = fs::read_to_string(folder().join("../../compose.dev.yaml")).unwrap();
     let services = &YamlLoader::load_from_str(&text).unwrap()[0]["services"];
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(services["intake"]["image"].as_str(), Some(&*format!("intake:{version}")));
