@@ -40,7 +40,7 @@ pub(crate) async fn key(command: KeyCommand, database: Database, configuration: 
             let made = create_key(keys, &configuration.key_format, request, &audit(&run, configuration))
                 .await
                 .map_err(explain)?;
-            let text = format!("Made key {} ({}). It {SHOWN_ONCE}\n{}", made.id, made.name, made.key.expose());
+            let text = format!("Created key {} ({}). It {SHOWN_ONCE}\n{}", made.id, made.name, made.key.expose());
             print_made(&output, &value_of_made(&made), &text, || unprinted(&made))
         }
         KeyCommand::Replace { key, ends_after, ends_within, leaked, expires, run, output } => {
@@ -166,7 +166,7 @@ fn print_replacement(
         OldEnd::AtOnce => "is revoked".to_owned(),
     };
     let text = format!(
-        "Made key {} ({}). The old key, {} (…{}), {old_works}. The new one {SHOWN_ONCE}\n{}",
+        "Created key {} ({}). The old key, {} (…{}), {old_works}. The new one {SHOWN_ONCE}\n{}",
         made.id,
         made.name,
         old.id,

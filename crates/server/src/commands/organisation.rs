@@ -43,7 +43,7 @@ async fn change(command: OrganisationCommand, database: Database, configuration:
             let id = organisations.create(&name, ids, &audit(&run, configuration)).await?;
             let value = json!({ "id": id.to_string(), "name": name.as_str() });
             let unprinted = || format!("the organisation {id} was made");
-            print_made(&output, &value, &format!("Made organisation {id} ({name})"), unprinted)
+            print_made(&output, &value, &format!("Created organisation {id} ({name})"), unprinted)
         }
         OrganisationCommand::List { output } => {
             let all = organisations.all().await?;
