@@ -90,7 +90,7 @@ impl MemberWitnesses {
             for instance in 0..INSTANCES {
                 match until(|| gets_in(&browser, instance, witness)) {
                     Some(true) => {
-                        found.is_admitted(format!("after a restore a member gets in who was {:?}", witness.loss))
+                        found.is_admitted(format!("after a restore a member gets in who was {:?}", witness.loss));
                     }
                     Some(false) => {}
                     None => found.is_wrong(format!("nobody knows whether a member gets in who was {:?}", witness.loss)),
