@@ -139,7 +139,7 @@ impl Run<'_> {
         })
     }
 
-    /// What operators and members do beside all that goes on.
+    /// Does something as operators and members do.
     fn with_operations<T>(
         &self,
         bed: &TestBed,

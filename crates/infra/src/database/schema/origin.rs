@@ -34,7 +34,8 @@ const ORIGIN: &str = "SELECT origin.system_identifier = here.system_identifier
 /// Only by a service that knows the timeline that it replaces.
 const ADOPT: &str = "UPDATE origin SET timeline = $1 WHERE timeline <> 'restored'";
 /// Makes sure that nobody starts here, or goes on, who has not seen what is missing. No timeline has this name.
-const CONDEMN: &str = "UPDATE origin SET timeline = 'restored'";
+/// Unless an operator has said in the meantime that the register is whole.
+const CONDEMN: &str = "UPDATE origin SET timeline = 'restored' WHERE acceptances = $1";
 
 #[derive(QueryableByName)]
 struct Origin {
@@ -118,7 +119,10 @@ fn look(connection: &mut PgConnection, seen: Option<&Seen>, turn: usize) -> Quer
         }
     }
     if is_missing {
-        diesel::sql_query(CONDEMN).execute(connection)?;
+        let condemned = diesel::sql_query(CONDEMN).bind::<Array<SqlUuid>, _>(&origin.acceptances);
+        if condemned.execute(connection)? == 0 {
+            return look(connection, seen, turn);
+        }
     }
     let is_promoted = origin.is_same_cluster && !origin.is_condemned && seen.is_some();
     if is_missing || !(is_known || is_promoted) {

@@ -6,13 +6,14 @@ use std::io::BufReader;
 use std::path::Path;
 
 use anyhow::Context;
-use intake_domain::{Action, AuditEntryId, IdempotencyDigest, KeyId, OrganisationId, PatientId, RecordedAction, Role};
+use intake_domain::{
+    Action, AuditEntryId, EmailAddress, IdempotencyDigest, KeyId, OrganisationId, PatientId, RecordedAction, Role,
+};
 use intake_infra::restored::{end_before_a_restore, missing_entries};
 use intake_infra::{DatabaseUrl, SchemaError};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-use super::standing::folded;
 use crate::settings::arguments::parse_time;
 
 /// An action that the copy names.
@@ -124,6 +125,11 @@ impl AuditCopy {
         find_people(&mut entries);
         Ok(Self { entries, is_older: end_before_a_restore(owner, &ids)? })
     }
+}
+
+/// An address by which people are compared; as it is, if it is none.
+pub(super) fn folded(email: &str) -> String {
+    email.parse::<EmailAddress>().map_or_else(|_| email.to_owned(), |email| email.folded())
 }
 
 /// Finds for each entry the address that its person had at the restored moment.

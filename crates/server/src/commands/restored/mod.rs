@@ -45,17 +45,9 @@ pub(crate) fn run(arguments: &RestoredArguments, configuration: &Configuration) 
     };
     let plan = copy.as_ref().zip(standing.as_ref()).map(|(copy, standing)| Plan::of(copy, standing));
     let ending = if arguments.revoke_keys { runtime.block_on(open_keys(&patients, &database))? } else { Vec::new() };
-    let mut report = Report {
-        newest,
-        copied_until,
-        plan,
-        patients: &patients,
-        policies_page: configuration.base_url(Some(configuration.https_addr.port())) + "/settings/policies",
-        run: &arguments.run,
-        ending,
-        revoked: None,
-        results: Vec::new(),
-    };
+    let (patients, run, results) = (patients.as_slice(), &arguments.run, Vec::new());
+    let mut report =
+        Report { newest, copied_until, plan, patients, configuration, run, ending, revoked: None, results };
     if arguments.brakes.dry_run {
         return print_result(&arguments.output, &report.value(), &report.text(false));
     }

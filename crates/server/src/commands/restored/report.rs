@@ -10,6 +10,7 @@ use super::step::Step;
 use crate::commands::organisation::ending_keys;
 use crate::commands::output::quoted;
 use crate::settings::arguments::Run;
+use crate::settings::configuration::Configuration;
 
 /// Findings, and what was done.
 pub(super) struct Report<'a> {
@@ -19,8 +20,7 @@ pub(super) struct Report<'a> {
     /// None: there is no copy of the audit log.
     pub(super) plan: Option<Plan<'a>>,
     pub(super) patients: &'a [NewestPatient],
-    /// The page on which policies are set.
-    pub(super) policies_page: String,
+    pub(super) configuration: &'a Configuration,
     /// Who runs this, and why, which the commands name, too.
     pub(super) run: &'a Run,
     /// The keys that are to be revoked, if that was asked for.
@@ -109,7 +109,7 @@ impl Report<'_> {
     }
 
     fn policies(&self, plan: &Plan<'_>) -> String {
-        let (count, page) = (plan.policies.len(), &self.policies_page);
+        let (count, page) = (plan.policies.len(), self.policies_page());
         let (what, them) = match count {
             1 => ("1 policy that has".to_owned(), "it"),
             _ => (format!("{count} policies that have"), "them"),
@@ -120,6 +120,11 @@ impl Report<'_> {
             ),
             plan.policies.iter().map(|policy| format!("{} (organisation {})", policy.decided, policy.organisation)),
         )
+    }
+
+    fn policies_page(&self) -> String {
+        let port = self.configuration.https_addr.port();
+        self.configuration.base_url(Some(port)) + "/settings/policies"
     }
 
     /// The command of a step, run by the same person for the same reason.
@@ -205,7 +210,7 @@ impl Report<'_> {
         json!({
             "organisationId": policy.organisation.to_string(),
             "decided": policy.decided,
-            "page": self.policies_page,
+            "page": self.policies_page(),
         })
     }
 

@@ -3,15 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use intake_domain::{
-    EmailAddress, InvitationStore, KeyId, KeyRecord, MemberStore, OrganisationId, OrganisationRecord, PatientId, Role,
-    list_keys,
+    InvitationStore, KeyId, KeyRecord, MemberStore, OrganisationId, OrganisationRecord, PatientId, Role, list_keys,
 };
 use intake_edge as edge;
 use intake_infra::restored::{NewestPatient, PatientPlace, patient_places, requiring_second_factor};
 use intake_infra::{Database, PostgresKeyStore, PostgresMembers, PostgresOrganisations};
 use time::OffsetDateTime;
 
-use super::copy::Recorded;
+use super::copy::{Recorded, folded};
 use crate::backend::Backend;
 
 /// The rows that decide which commands can work.
@@ -74,9 +73,4 @@ impl Standing {
         }
         self
     }
-}
-
-/// An address by which people are compared; as it is, if it is none.
-pub(super) fn folded(email: &str) -> String {
-    email.parse::<EmailAddress>().map_or_else(|_| email.to_owned(), |email| email.folded())
 }

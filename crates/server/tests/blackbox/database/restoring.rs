@@ -571,6 +571,27 @@ fn an_accepted_restore_is_not_refused_again() {
     assert_eq!(service.probe("/readyz").status, 200);
 }
 
+/// A refusal that a service has begun to write at that moment must not undo it.
+#[test]
+fn a_restore_that_is_accepted_while_a_service_refuses_it_stays_accepted() {
+    let postgres = PostgresServer::start();
+    let urls = prepare(&postgres.server, "intake").unwrap();
+    let (_, key) = Clinic::open(&urls.service, Environment::Production).key();
+    let service = production(&urls).start();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let connect = || PgConnection::establish(urls.owner.expose()).unwrap();
+    let (mut accepting, mut restoring) = (connect(), connect());
+    let accept = "BEGIN; UPDATE origin SET acceptances = acceptances || gen_random_uuid()";
+    accepting.batch_execute(accept).unwrap();
+    restoring.batch_execute("DELETE FROM audit_entries").unwrap();
+    let waiting = "pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'UPDATE origin%'";
+    wait_for("the service to refuse it", || postgres.count(waiting) > 0);
+    accepting.batch_execute("COMMIT").unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert_eq!(postgres.count("origin WHERE timeline = 'restored'"), 0);
+    assert_eq!(create(&service, &key).status, 201, "{}", service.output());
+}
+
 #[test]
 fn a_dump_in_another_cluster_is_taken_over_and_feeds_go_on_from_there() {
     let (old, new) = (PostgresServer::start(), PostgresServer::start());

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use intake_domain::{Action, EmailAddress, OrganisationId, Role};
 
 use super::Plan;
-use crate::commands::restored::copy::Recorded;
-use crate::commands::restored::standing::folded;
+use crate::commands::restored::copy::{Recorded, folded};
 use crate::commands::restored::step::Step;
 
 impl Plan<'_> {

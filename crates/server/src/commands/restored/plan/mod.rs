@@ -11,8 +11,8 @@ use intake_infra::restored::PatientPlace;
 
 use self::members::is_about_membership;
 pub(super) use self::policies::Policy;
-use super::copy::{AuditCopy, Recorded};
-use super::standing::{Standing, folded};
+use super::copy::{AuditCopy, Recorded, folded};
+use super::standing::Standing;
 use super::step::Step;
 
 /// The steps that repeat what was lost.
@@ -20,7 +20,7 @@ pub(super) struct Plan<'a> {
     entries: &'a [Recorded],
     /// In their order, each with the number of the entry that it is for.
     pub(super) steps: Vec<(usize, Step)>,
-    /// What people set on a page.
+    /// Policies that people set on a page.
     pub(super) policies: Vec<Policy>,
     /// The entries about rows that the restore has lost, too: nothing is left to repeat.
     pub(super) without_rows: HashSet<usize>,
