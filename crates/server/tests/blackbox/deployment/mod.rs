@@ -7,3 +7,4 @@ mod malformed_requests;
 pub(crate) mod operations;
 mod packaging;
 mod proxies;
+mod quiet_day;

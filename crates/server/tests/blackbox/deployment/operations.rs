@@ -131,6 +131,17 @@ fn every_severity_has_a_recipient() {
 }
 
 #[test]
+fn commands_of_production_name_their_operator_and_set_up_ends_with_the_doctor() {
+    let packaged = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/intake.env");
+    for text in [read("compose.yaml"), read("kubernetes.yaml"), fs::read_to_string(packaged).unwrap()] {
+        assert!(text.contains("INTAKE_OPERATOR"), "{text}");
+    }
+    for page in ["install.md", "production.md", "restoring.md", "upgrades.md"] {
+        assert!(read(page).contains("intake doctor"), "{page}");
+    }
+}
+
+#[test]
 fn the_dashboard_is_whole() {
     let dashboard: Value = serde_json::from_str(&read("grafana.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

@@ -225,7 +225,7 @@ impl Site {
         Client::tls(self.address, &self.authority())
     }
 
-    fn key(&self) -> ApiKey {
+    pub(super) fn key(&self) -> ApiKey {
         Clinic::open(&self.database.service, Environment::Development).key().1
     }
 
