@@ -14,7 +14,7 @@ pub(crate) const IN_FLIGHT_MAX: u16 = 256;
 #[derive(Clone, Parser)]
 #[command(name = "intake-import", version)]
 pub(crate) struct Arguments {
-    /// .csv, .xlsx or .ods file with a header, or .jsonl file with one patient in each line; text in UTF-8
+    /// .csv, .xlsx or .ods file with a header, or .jsonl file, in UTF-8
     pub(crate) file: PathBuf,
     /// URL of the service, which begins with `https://`
     #[arg(long, required_unless_present_any = ["check", "propose"])]
@@ -25,74 +25,72 @@ pub(crate) struct Arguments {
     /// Check all rows and send nothing
     #[arg(long)]
     pub(crate) check: bool,
-    /// Send nothing, and print the options that bring in the most rows without guessing
+    /// Send nothing; print options that bring in most rows without guessing
     #[arg(long, conflicts_with = "check")]
     pub(crate) propose: bool,
-    /// Field of a column whose header is not the field's name; "HEADER=" leaves the column out,
-    /// "HEADER=firstName+lastName" splits it (two words, or "Last, First"), "HEADER=before addressLine1" is the
-    /// street's number, and "HEADER=else phoneNumber" is read where the column of phoneNumber is blank
+    /// Field of a column with another header: "HEADER=" for none, "HEADER=firstName+lastName" for both, "HEADER=before
+    /// addressLine1" for a street's number, "HEADER=else phoneNumber" where phoneNumber is blank
     #[arg(long, value_name = "HEADER=field")]
     pub(crate) map: Vec<Mapping>,
-    /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"; several
-    /// times for several formats; 3rd, "of" and the day of the week are read too
+    /// Format of dates besides YYYY-MM-DD, such as DD/MM/YYYY, D-MMM-YYYY, "D/M/YY from 1926" or "serial 1900"; 3rd,
+    /// "of" and weekdays are read, too
     #[arg(long, value_name = "FORMAT")]
     pub(crate) date_format: Vec<DateForm>,
     /// Remove spaces and invisible marks at the ends of values
     #[arg(long)]
     pub(crate) trim: bool,
-    /// Write an address of several lines in one, with commas between them
+    /// Join the lines of an address with commas
     #[arg(long)]
     pub(crate) one_line: bool,
-    /// Remove quotes round a name, and write ’ in an email address as '
+    /// Remove quotes round a name; write ’ in an email address as '
     #[arg(long)]
     pub(crate) plain_quotes: bool,
-    /// Leave out a title before a first name, such as Mr or Dr; the report names each row
+    /// Leave out a title before a first name, such as Mr or Dr
     #[arg(long)]
     pub(crate) drop_titles: bool,
-    /// Leave out a name in brackets after a first name, such as (Bob); the report names each row
+    /// Leave out a name in brackets after a first name, such as (Bob)
     #[arg(long)]
     pub(crate) drop_nicknames: bool,
-    /// Read names without a comma as first and last name, where others of their column are "Last, First"
+    /// Read names without a comma as first and last name, in any column
     #[arg(long)]
     pub(crate) first_name_first: bool,
-    /// Text that means no value, exactly as written in the file, such as N/A
+    /// Text that means no value, exactly as in the file, such as N/A
     #[arg(long, value_name = "WORD")]
     pub(crate) empty: Vec<String>,
-    /// Rewrite Australian phone numbers, such as (02) 5550 1234 or "M: 0491 570 006", as +61255501234, and remove
-    /// spaces from others
+    /// Rewrite Australian phone numbers as +61…; remove spaces from others
     #[arg(long)]
     pub(crate) australian_phones: bool,
-    /// Rewrite Australia as AU, and the names of its states and territories as NSW, VIC and so on
+    /// Rewrite Australia as AU, and names of states as NSW, VIC and so on
     #[arg(long)]
     pub(crate) australian_places: bool,
     /// Value of a field for all rows, such as country=AU
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(crate) set: Vec<Setting>,
-    /// Optional fields whose invalid values are left out instead of refusing the row; the report names each
+    /// Leave out invalid values of these optional fields
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',', value_parser = optional_field)]
     pub(crate) drop_invalid: Vec<Field>,
-    /// Sheet of an .xlsx or .ods file, where several have content
+    /// Sheet of an .xlsx or .ods file, if several have content
     #[arg(long, value_name = "NAME")]
     pub(crate) sheet: Option<String>,
-    /// Row that holds the header, as a spreadsheet program counts; the rows above it are passed over
+    /// Row that holds the header, as a spreadsheet program counts
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) header_row: Option<u64>,
     /// Column separator of a .csv file
     #[arg(long, value_name = "CHARACTER", default_value = ",", value_parser = delimiter)]
     pub(crate) delimiter: u8,
-    /// CSV file for the report: created rows with their ids, and refused rows with the reason
+    /// CSV file for the report: ids of created rows, reasons of others
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Continue a report that was written with another key of the same organisation
+    /// Continue a report of another key of the same organisation
     #[arg(long, requires = "report")]
     pub(crate) key_replaced: bool,
-    /// Name of this import; runs of the same name skip rows already created
+    /// Name of this import, whose rows are created once
     #[arg(long, value_name = "NAME", default_value = "import")]
     pub(crate) run: String,
     /// Number of requests sent at a time
     #[arg(long, value_name = "NUMBER", default_value = "16", value_parser = clap::value_parser!(u16).range(1..=i64::from(IN_FLIGHT_MAX)))]
     pub(crate) in_flight: u16,
-    /// Trust only the certificate authorities in this PEM file, for example .intake/tls/ca.pem in development
+    /// Trust only the certificate authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// Found once for a proposal, which reads the file several times.
@@ -210,6 +208,12 @@ mod tests {
     use intake_test_support::{completed_by_bash, write_manual};
 
     use super::*;
+
+    #[test]
+    fn the_help_fits_on_a_screen() {
+        let help = Arguments::command().render_help().to_string();
+        assert!(help.lines().count() <= 40, "{help}");
+    }
 
     #[test]
     fn man_pages_and_completions_are_made_from_the_command_line() {
