@@ -318,6 +318,27 @@ fn what_needs_attention_is_counted_and_each_count_leads_to_its_keys() {
 }
 
 #[test]
+fn the_keys_that_are_counted_are_those_that_are_shown() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let ended = "UPDATE api_keys SET revoked_at = now() WHERE name IN ('Diabetes educator', 'Referral import');
+        UPDATE api_keys SET expires_at = now() WHERE name = 'Website form';";
+    let more = "INSERT INTO api_keys (id, organisation_id, name, digest, hint, created_at)
+        SELECT gen_random_uuid(), id, 'Tablet', sha256(n::text::bytea), 'aB3x', now() FROM organisations, generate_series(50, 58) AS n;";
+    app.database.connect().batch_execute(&format!("{FIFTY_KEYS}{ended}{more}")).unwrap();
+    let (first, second) = (ada.get(LIST).text(), ada.get(&format!("{LIST}?page=2")).text());
+    assert!(first.contains(">Current <span>56</span>") && first.contains(">Ended <span>3</span>"), "{first}");
+    assert!(first.contains("Page 1 of 2, 56 keys") && first.contains("(3 hidden)"), "{first}");
+    let rows = |page: &str| page.matches("<th scope=\"row\">").count();
+    assert_eq!([&first, &second].map(|page| rows(page)), [50, 6]);
+    for page in [&first, &second] {
+        assert!(!page.contains("<tr class=\"over\"") && !page.contains("</svg>Revoked"), "{page}");
+    }
+    let ended = ada.get(&format!("{LIST}?show=ended")).text();
+    assert!(rows(&ended) == 3 && ended.matches("<tr class=\"over\"").count() == 3, "{ended}");
+}
+
+#[test]
 fn the_page_of_a_key_and_the_pages_to_select_it_show_the_status_that_the_list_shows() {
     let app = TestApp::start();
     let ada = app.member("ada@clinic.example");
