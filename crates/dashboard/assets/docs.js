@@ -62,7 +62,7 @@ for (const block of document.querySelectorAll(".docs pre[data-language]")) {
     }
     const comment = hashComments.has(language) ? "(?<![$\\w{])#.*|(?<=^|\\s)//.*" : "//.*|/\\*[^]*?\\*/";
     const text = "\"(?:\\\\.|[^\"\\\\\\n])*\"|'(?:\\\\.|[^'\\\\\\n])*'|`[^`]*`";
-    const pattern = new RegExp(`(?<comment>${comment})|(?<text>${text})|(?<number>\\b[0-9][0-9_.]*\\b)|(?<word>\\b(?:${words})\\b)`, "gm");
+    const pattern = new RegExp(`(?<comment>${comment})|(?<text>${text})|(?<number>(?<!\\w:)\\b[0-9][0-9_.]*\\b)|(?<word>\\b(?:${words})\\b)`, "gm");
     const code = block.firstElementChild;
     const source = code.textContent;
     const pieces = [];

@@ -461,6 +461,24 @@ fn the_page_is_no_wider_than_any_screen() {
 }
 
 #[test]
+fn the_contents_begin_below_the_header_and_the_first_request_is_whole() {
+    for browser in Browser::start().into_iter().chain(Browser::firefox()) {
+        let app = TestApp::start();
+        browser.open(&app.url("/docs"));
+        browser.on_a_screen(1_280);
+        wait_for("the screen", || browser.run("return innerWidth") == 1_280);
+        let shown = browser.run(
+            "const left = (selector) => document.querySelector(selector).getBoundingClientRect().left;
+             return [Math.abs(left('.mark') - left('#docs-search')) < 1,
+                 document.querySelector('.exchange pre').scrollWidth <= document.querySelector('.exchange pre').clientWidth,
+                 [...document.querySelectorAll('.code-number')].filter((one) => /:$/.test(one.previousSibling?.data ?? '')
+                     && /^\\//.test(one.nextSibling?.data ?? '')).map((one) => one.textContent)]",
+        );
+        assert_eq!(shown, json!([true, true, []]), "{browser:?}");
+    }
+}
+
+#[test]
 fn the_menu_of_a_phone_shows_where_its_reader_is() {
     let Some(browser) = Browser::start() else { return };
     let app = TestApp::start();
