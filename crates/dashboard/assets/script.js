@@ -12,13 +12,6 @@ addEventListener("pageshow", (event) => {
     }
 });
 
-// The menu scrolls sideways on a phone: the part that is shown is in the middle.
-for (const part of document.querySelectorAll(".bar nav [aria-current]")) {
-    const menu = part.closest("nav");
-    const middle = ({ left, right }) => (left + right) / 2;
-    menu.scrollLeft += middle(part.getBoundingClientRect()) - middle(menu.getBoundingClientRect());
-}
-
 // How long ago, with the exact moment on hover.
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
 const steps = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
@@ -43,6 +36,8 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
         try {
             await navigator.clipboard.writeText(field.value ?? field.textContent.replaceAll("\u00a0", " "));
         } catch {
+            // What is folded away can't be selected.
+            field.closest("details")?.toggleAttribute("open", true);
             field.focus();
             select();
             isCopied = document.execCommand("copy");
@@ -110,6 +105,17 @@ for (const form of document.querySelectorAll("form[method=post]")) {
 for (const button of document.querySelectorAll("button[data-print]")) {
     button.hidden = false;
     button.addEventListener("click", () => window.print());
+}
+
+// How many keys are marked is written on the buttons below them.
+for (const button of document.querySelectorAll("button[data-marked]")) {
+    const count = () => {
+        const { length } = button.form.querySelectorAll("[name=key]:checked");
+        button.textContent = `${button.dataset.marked} ${length || ""} marked key${length === 1 ? "" : "s"}`.replace("  ", " ");
+    };
+    button.form.addEventListener("change", count);
+    addEventListener("pageshow", count);
+    count();
 }
 
 // One stop of the Tab key for a long list: the arrow keys move between its rows.

@@ -17,6 +17,9 @@ const HEIGHT: u64 = 100;
 const WIDTH: usize = 10;
 /// The chart has room for at least this many requests a day, or a single one would fill it.
 const SCALE_MIN: u64 = 10;
+/// Least height of a bar that has stripes: 6 pixels of the 160 that the chart has. A lower one could lie between two
+/// stripes, so it is solid.
+const STRIPED_MIN: u64 = 4;
 /// Most distances between the lines of the chart.
 const DISTANCES_MAX: u64 = 4;
 
@@ -41,7 +44,6 @@ pub(crate) struct Bar {
     pub(crate) x: usize,
     pub(crate) accepted_y: u64,
     pub(crate) accepted_height: u64,
-    pub(crate) refused_y: u64,
     pub(crate) refused_height: u64,
 }
 
@@ -56,9 +58,8 @@ impl Chart {
         let bar = |(index, Day { day, accepted, refused }): (usize, Day)| {
             let (accepted_height, refused_height) = (height(accepted), height(refused));
             let accepted_y = HEIGHT.saturating_sub(accepted_height);
-            let refused_y = accepted_y.saturating_sub(refused_height);
             let [accepted, refused] = [accepted, refused].map(grouped);
-            Bar { day, accepted, refused, x: index * WIDTH, accepted_y, accepted_height, refused_y, refused_height }
+            Bar { day, accepted, refused, x: index * WIDTH, accepted_y, accepted_height, refused_height }
         };
         Self {
             bars: days.into_iter().enumerate().map(bar).collect(),
@@ -77,6 +78,10 @@ impl Bar {
     /// The date below a Monday.
     pub(crate) fn monday(&self) -> Option<String> {
         (self.day.weekday() == Weekday::Monday).then(|| without_year(self.day))
+    }
+
+    pub(crate) fn is_striped(&self) -> bool {
+        self.refused_height >= STRIPED_MIN
     }
 
     pub(crate) fn is_weekend(&self) -> bool {
@@ -122,9 +127,20 @@ mod tests {
         let Chart { bars, ticks, lines } = Chart::new(&answers, first);
         assert_eq!((ticks, lines), (["1,000", "500", "0"].map(str::to_owned).to_vec(), vec![0, 50, 100]));
         assert_eq!((bars.len(), bars[0].day, bars[29].day), (30, first, last));
-        assert_eq!((bars[29].accepted_height, bars[29].refused_height, bars[29].refused_y), (90, 10, 0));
+        assert_eq!((bars[29].accepted_height, bars[29].refused_height, bars[29].accepted_y), (90, 10, 10));
+        assert!(bars[29].is_striped());
         assert_eq!((bars[0].accepted_height, bars[0].accepted_y), (1, 99), "one request is seen");
         assert_eq!((bars[1].accepted_height, bars[1].refused_height), (0, 0));
+    }
+
+    #[test]
+    fn a_low_bar_of_refusals_is_solid() {
+        let day = date!(2025 - 12 - 03);
+        let striped = [1, 4].map(|refused| {
+            let chart = Chart::new(&[answer(day, 201, 90), answer(day, 422, refused)], day - Duration::days(29));
+            chart.bars[29].is_striped()
+        });
+        assert_eq!(striped, [false, true]);
     }
 
     #[test]

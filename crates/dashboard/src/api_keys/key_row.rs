@@ -26,10 +26,10 @@ pub(crate) struct KeyRow {
     /// The networks from which the key is accepted, if not from any.
     pub(crate) networks: Option<String>,
     pub(crate) status: Status,
-    /// Since when, or until when.
+    /// Time since which the key is refused.
     pub(crate) status_at: Option<Moment>,
-    /// Time at which a paused key expires.
-    pub(crate) paused_until: Option<Moment>,
+    /// Time at which a key expires that is not over.
+    pub(crate) until: Option<Moment>,
     /// Who revoked or paused the key.
     pub(crate) ended_by: Option<String>,
     pub(crate) is_revoked: bool,
@@ -46,7 +46,6 @@ pub(crate) struct KeyRow {
     pub(crate) often_refused: Option<String>,
     /// Time at which the key expires, if that is soon.
     pub(crate) expires_soon_at: Option<Moment>,
-    pub(crate) is_active: bool,
     pub(crate) is_over: bool,
     /// Time at which it expired, if it was not revoked since.
     pub(crate) expired_at: Option<Moment>,
@@ -62,7 +61,7 @@ impl KeyRow {
     ) -> Self {
         let SignedIn { key_age_max: age, zone, .. } = *visitor;
         let [exact, relative, end] = [exact, relative, end].map(|form| move |at| form(at, zone));
-        let status_at = since_or_until(key.status(now), zone);
+        let status_at = refused_since(key.status(now)).map(exact);
         let is_over = key.is_over(now);
         let by = |name: &Option<String>| name.clone().unwrap_or_else(|| "the service operator".to_owned());
         Self {
@@ -83,7 +82,7 @@ impl KeyRow {
                 KeyStatus::Paused(_) => Some(by(&key.paused_by)),
                 _ => None,
             },
-            paused_until: key.expires_at.filter(|_| key.paused_at.is_some() && !is_over).map(end),
+            until: key.expires_at.filter(|_| !is_over).map(end),
             is_revoked: key.revoked_at.is_some(),
             is_paused: key.paused_at.is_some(),
             can_be_replaced: key.successor.is_none() && key.status(now).can_be_replaced(),
@@ -93,20 +92,16 @@ impl KeyRow {
             often_refused: often_refused(key, answers, zone, now),
             too_long: age.filter(|age| key.exceeds(*age, now)),
             expires_soon_at: key.expires_at.filter(|at| !is_over && *at - now <= EXPIRES_SOON).map(relative),
-            is_active: key.status(now).is_active(),
             is_over,
             expired_at: status_at.filter(|_| matches!(key.status(now), KeyStatus::Expired(_))),
         }
     }
 }
 
-fn since_or_until(status: KeyStatus, zone: Zone) -> Option<Moment> {
+fn refused_since(status: KeyStatus) -> Option<OffsetDateTime> {
     match status {
-        KeyStatus::Revoked(at) | KeyStatus::Suspended(at) | KeyStatus::Paused(at) | KeyStatus::Expired(at) => {
-            Some(exact(at, zone))
-        }
-        KeyStatus::ActiveUntil(at) => Some(end(at, zone)),
-        KeyStatus::Active => None,
+        KeyStatus::Revoked(at) | KeyStatus::Suspended(at) | KeyStatus::Paused(at) | KeyStatus::Expired(at) => Some(at),
+        KeyStatus::ActiveUntil(_) | KeyStatus::Active => None,
     }
 }
 

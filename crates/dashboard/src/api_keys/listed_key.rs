@@ -63,7 +63,7 @@ impl ListedKey {
             (Some(new), _) if new.is_used && key.expires_at.is_some() => Some((new.id, "Replaced by a key in use")),
             (Some(new), _) if key.status(now).is_active() => Some((new.id, "Old key, still working")),
             (Some(new), _) => Some((new.id, "Old key, replaced")),
-            (None, Some(old)) if key.last_used_at.is_none() => Some((old, "New key, waiting for the vendor")),
+            (None, Some(old)) if key.last_used_at.is_none() => Some((old, "New key, not used yet")),
             (None, _) => None,
         };
         Self {

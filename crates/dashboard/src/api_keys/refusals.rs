@@ -43,6 +43,8 @@ impl RefusalRow {
 
 /// Reason why all requests of a key are refused.
 pub(crate) struct Cause {
+    /// "Missing or wrong" before fields, "Reason" before a reason.
+    pub(crate) label: &'static str,
     /// The reason, or the fields; empty if neither is known.
     pub(crate) words: String,
     pub(crate) is_own_setting: bool,
@@ -51,11 +53,11 @@ pub(crate) struct Cause {
 impl From<&OnlyRefused> for Cause {
     fn from(OnlyRefused { fields, reason, .. }: &OnlyRefused) -> Self {
         let is_own_setting = reason.is_some_and(is_own_setting);
-        let words = match *reason {
-            Some(reason) if fields.is_empty() || is_own_setting => phrase(reason).words.to_owned(),
-            _ => fields_in_words(fields.iter().map(String::as_str)),
+        let (label, words) = match *reason {
+            Some(reason) if fields.is_empty() || is_own_setting => ("Reason", phrase(reason).words.to_owned()),
+            _ => ("Missing or wrong", fields_in_words(fields.iter().map(String::as_str))),
         };
-        Self { words, is_own_setting }
+        Self { label, words, is_own_setting }
     }
 }
 
@@ -94,8 +96,8 @@ pub(crate) fn phrase(reason: RefusalReason) -> Phrase {
         RefusalReason::TooSlow => ("Did not arrive in time", RESENT),
         RefusalReason::Malformed => ("Malformed JSON or header", VENDOR),
         RefusalReason::Invalid => (
-            "Invalid fields",
-            "Details of a patient have the wrong form, such as a phone number without +61. The vendor must fix it.",
+            "Details in the wrong form",
+            "Such as a phone number without +61, or a missing name. The vendor must fix it.",
         ),
         RefusalReason::UnknownMembers => (
             "Unknown fields (strict mode)",

@@ -47,6 +47,13 @@ struct SelectPage {
     next: Option<String>,
 }
 
+impl SelectPage {
+    /// "23 marked keys". A script counts those that people mark.
+    fn marked(&self) -> String {
+        if self.are_marked { counted(self.keys.len(), "marked key") } else { "marked keys".to_owned() }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "api_keys/selected.html")]
 struct SelectedPage {

@@ -24,6 +24,8 @@ pub(crate) struct Sparkline {
     pub(crate) words: String,
     /// The numbers alone: "4,890 · 43 refused". Empty: there were no requests.
     pub(crate) numbers: String,
+    /// Number of accepted requests of the last day.
+    pub(crate) today: String,
 }
 
 impl Sparkline {
@@ -48,7 +50,8 @@ impl Sparkline {
                 format!("{of_accepted} · {of_refused} refused"),
             ),
         };
-        Self { accepted, refused, words, numbers }
+        let today = grouped(days.last().map_or(0, |day| day.accepted));
+        Self { accepted, refused, words, numbers, today }
     }
 }
 

@@ -62,7 +62,7 @@ impl Status {
             return noted("bad", "Replace now", "Sent unencrypted".to_owned());
         }
         if let Some(refused) = &key.only_refused {
-            let Cause { words, is_own_setting } = Cause::from(refused);
+            let Cause { words, is_own_setting, .. } = Cause::from(refused);
             let status = noted("bad", "Only refusals", words);
             // The vendor can't change what the clinic has set.
             return if is_own_setting { Self { contact: None, ..status } } else { status };

@@ -16,7 +16,7 @@ use intake_edge as edge;
 use crate::api_keys::answers::{CREATED, is_accepted};
 use crate::api_keys::chart::Chart;
 use crate::api_keys::key_row::KeyRow;
-use crate::api_keys::refusals::{Phrase, RefusalRow, is_own_setting, phrase, phrase_of_status};
+use crate::api_keys::refusals::{Cause, Phrase, RefusalRow, is_own_setting, phrase, phrase_of_status};
 use crate::api_keys::{OwnKey, SeenKey};
 use crate::page::base_url::BaseUrl;
 use crate::page::error::PageError;
@@ -56,6 +56,20 @@ struct UsagePage<'a> {
     refusals: Vec<RefusalRow>,
     quality: KeyQuality,
     base_url: &'a str,
+}
+
+impl UsagePage<'_> {
+    /// Returns whether the page begins with what is wrong.
+    fn is_wrong(&self) -> bool {
+        let KeyRow { must_be_replaced, only_refused, too_long, .. } = &self.key;
+        *must_be_replaced || only_refused.is_some() || too_long.is_some() || self.is_for_vendor()
+    }
+
+    /// Returns whether the vendor must be told of it.
+    fn is_for_vendor(&self) -> bool {
+        let is_vendors = |cause: &Cause| !cause.is_own_setting;
+        self.key.often_refused.is_some() || self.key.only_refused.as_ref().is_some_and(is_vendors)
+    }
 }
 
 /// The key that replaces the one on the page.

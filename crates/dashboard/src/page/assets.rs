@@ -14,7 +14,7 @@ const ICON: &str = "icon.svg";
 /// Digits of a digest: enough to tell all versions of a file apart.
 const DIGITS: usize = 12;
 
-static FILES: LazyLock<[Asset; 14]> = LazyLock::new(|| {
+static FILES: LazyLock<[Asset; 15]> = LazyLock::new(|| {
     let icon = Asset::new(ICON, "image/svg+xml", include_str!("../../assets/icon.svg").to_owned());
     let style = include_str!("../../assets/style.css").replace("/assets/icon.svg", &icon.path);
     let css = |name, text: String| Asset::new(name, "text/css; charset=utf-8", without_space(&without_comments(&text)));
@@ -26,6 +26,7 @@ static FILES: LazyLock<[Asset; 14]> = LazyLock::new(|| {
     let script = |name, text| Asset::new(name, "text/javascript; charset=utf-8", without_comments(text));
     [
         css("style.css", style),
+        css("key.css", include_str!("../../assets/key.css").to_owned()),
         script("script.js", include_str!("../../assets/script.js")),
         css("docs.css", include_str!("../../assets/docs.css").to_owned()),
         script("docs.js", include_str!("../../assets/docs.js")),

@@ -227,9 +227,9 @@ fn refusals_by_the_own_list_of_networks_are_not_the_vendors() {
     wait_for("the count", || app.database.count("key_answers WHERE status = 401 AND field = ''") == 1);
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     for expected in [
-        "No patient is received: every request is refused. Reason: From an address that isn't in Allowed networks.",
+        "No patients are getting through. Reason: From an address that isn't in Allowed networks.",
         "The last one came from 198.51.100.7.",
-        "<th scope=\"row\">From an address that isn't in Allowed networks (401)<span class=\"by\">If the vendor has moved,",
+        "<th scope=\"row\">From an address that isn't in Allowed networks<span class=\"by\">If the vendor has moved,",
         "none yet; last refused request <time",
     ] {
         assert!(page.replace("&#39;", "'").contains(expected), "{expected}: {page}");

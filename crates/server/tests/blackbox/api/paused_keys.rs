@@ -123,7 +123,7 @@ fn a_member_pauses_and_resumes_a_key_on_its_page() {
         browser.wait_for("Requests in the last 7 days");
         browser.press("Pause key");
         browser.wait_for("“Front desk” is paused. Requests using it are refused until you resume it.");
-        assert!(browser.text().contains("Paused, ") && browser.text().contains(" by Ada"), "{}", browser.text());
+        assert!(browser.text().contains("Paused today, ") && browser.text().contains(" by Ada"), "{}", browser.text());
         assert!(browser.has("Replace") && !browser.has("Pause"));
         assert_unauthorised(&app.service.create(&key, &patient()));
         browser.open(&app.url("/settings/api-keys?show=paused"));

@@ -2,6 +2,7 @@
 
 use diesel::connection::SimpleConnection;
 use intake_test_support::{Browser, patient, wait_for};
+use serde_json::json;
 
 use crate::fixtures::{Member, TestApp, between};
 use crate::patient_with;
@@ -61,6 +62,38 @@ fn ten_keys_are_shown_the_others_folded_and_shares_add_up_to_a_hundred() {
     assert_eq!(shares.map(|share| share.parse::<u32>().unwrap()).sum::<u32>(), 100, "{page}");
     let vendors = between(&page, "aria-label=\"Patients by vendor contact\"", "</table>");
     assert!(vendors.contains("Acme &#60;02&#62;") && vendors.contains("<strong>84</strong>"), "{vendors}");
+}
+
+#[test]
+fn numbers_of_channels_are_in_sight_and_names_have_their_column() {
+    for browser in Browser::start().into_iter().chain(Browser::firefox()) {
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        for _ in 0..3 {
+            let _ = app.clinic.key();
+        }
+        let counts = "UPDATE api_keys SET contact = 'Illawarra Web Works, webmaster@illawarrafamily.example',
+                name = 'Web form of the surgery in Dapto';
+            INSERT INTO key_answers SELECT organisation_id, id, day - age, day - age, 201, '', 1234
+            FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS day) AS today, generate_series(0, 29) AS age";
+        app.database.connect().batch_execute(counts).unwrap();
+        browser.open(&app.url(CHANNELS));
+        for width in [360, 768, 900, 1_280, 1_920] {
+            browser.on_a_screen(width);
+            wait_for("the screen", || browser.run("return innerWidth") == width);
+            let shown = browser.run(
+                "const all = (selector) => [...document.querySelectorAll(selector)];
+                 const numbers = all('[aria-label=\"Patients by vendor contact\"] .number, .channels .number');
+                 const isTable = (one) => getComputedStyle(one).display === 'table-cell';
+                 return [all('.scroll').filter((one) => one.scrollWidth > one.clientWidth).length,
+                     numbers.length > 20,
+                     numbers.filter((one) => one.getBoundingClientRect().right > innerWidth).length,
+                     numbers.filter((one) => isTable(one) && getComputedStyle(one).textAlign !== 'right').length,
+                     innerWidth < 1280 || all('.channels th a').every((one) => one.getBoundingClientRect().height < 30)]",
+            );
+            assert_eq!(shown, json!([0, true, 0, 0, true]), "{width} px in {browser:?}");
+        }
+    }
 }
 
 #[test]

@@ -71,7 +71,7 @@ fn a_key_is_replaced_without_a_gap() {
         let new = shown_key(&browser);
         browser.press("Done");
         browser.wait_for("Old key, still working");
-        browser.wait_for("New key, waiting for the vendor");
+        browser.wait_for("New key, not used yet");
         let menus = browser.run("return [...document.querySelectorAll('.menu')].map((menu) => menu.textContent)");
         assert_eq!(menus, json!(["ReplacePauseRevoke", "PauseRevoke"]), "the old one has its replacement already");
         assert_eq!(app.service.create(&old, &patient()).status, 201, "good until the new one is used");

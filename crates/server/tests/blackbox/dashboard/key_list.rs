@@ -338,6 +338,114 @@ fn the_keys_that_are_counted_are_those_that_are_shown() {
     assert!(rows(&ended) == 3 && ended.matches("<tr class=\"over\"").count() == 3, "{ended}");
 }
 
+/// A key that was refused some time ago, one that is to be installed, and the others.
+fn with_a_new_and_a_refused_key(browser: &Browser) -> TestApp {
+    let app = with_fifty_keys(browser);
+    let (id, key) = app.clinic.key();
+    assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412")).status, 422);
+    wait_for("the refusal", || app.database.count("key_refusals") == 1);
+    let sql = format!(
+        "UPDATE key_refusals SET at = now() - interval '59 minutes 30 seconds';
+         UPDATE api_keys SET name = 'HotDoc new patient registration form', created_at = now() WHERE id = '{id}';
+         UPDATE api_keys SET created_at = now() WHERE replaces IS NOT NULL;
+         DELETE FROM key_uses USING api_keys WHERE key_id = id AND replaces IS NOT NULL;
+         DELETE FROM key_answers USING api_keys WHERE key_id = id AND replaces IS NOT NULL;"
+    );
+    app.database.connect().batch_execute(&sql).unwrap();
+    app
+}
+
+#[test]
+fn no_text_of_the_list_is_clipped_on_a_large_screen() {
+    for browser in Browser::start().into_iter().chain(Browser::firefox()) {
+        let app = with_a_new_and_a_refused_key(&browser);
+        browser.open(&app.url(LIST));
+        browser.wait_for("refused 59 minutes ago");
+        browser.wait_for("New key, not used yet");
+        for width in [768, 1_280, 1_920] {
+            browser.on_a_screen(width);
+            wait_for("the screen", || browser.run("return innerWidth") == width);
+            // A tablet shortens what it shows of the use.
+            let clipped = browser.run(
+                "return [...document.querySelectorAll('td[data-label], td[data-label] .by, td .by:has(a)')]
+                     .filter((one) => innerWidth > 1024 || one.matches(':has(a)'))
+                     .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight + 1)
+                     .map((one) => one.textContent)",
+            );
+            assert_eq!(clipped, json!([]), "{width} px in {browser:?}");
+            let (heights, _) = rows_in_window(&browser);
+            assert!(heights.iter().all(|height| *height <= 58.0), "{width}: {heights:?}");
+        }
+        let status =
+            browser.run("return document.querySelector('thead th:nth-child(2)').getBoundingClientRect().width");
+        assert!(status.as_f64().unwrap() >= 240.0, "{status}");
+    }
+}
+
+#[test]
+fn a_phone_shows_every_choice_whole() {
+    for browser in Browser::start().into_iter().chain(Browser::firefox()) {
+        let app = with_a_new_and_a_refused_key(&browser);
+        let ended = "UPDATE api_keys SET expires_at = now() WHERE name IN ('Check-in kiosk', 'Diabetes educator');
+            UPDATE api_keys SET contact = 'Acme' WHERE name LIKE 'HotDoc new%'";
+        app.database.connect().batch_execute(ended).unwrap();
+        browser.on_a_screen(360);
+        browser.open(&app.url(LIST));
+        wait_for("the screen", || browser.run("return innerWidth") == 360);
+        let shown = browser.run(
+            "const all = (selector) => [...document.querySelectorAll(selector)];
+             const places = (selector) => all(selector).map((one) => one.getBoundingClientRect());
+             const statuses = places('.statuses a');
+             const search = document.querySelector('#q');
+             const pen = document.createElement('canvas').getContext('2d');
+             pen.font = getComputedStyle(search).font;
+             const room = search.clientWidth - 2 * parseFloat(getComputedStyle(search).paddingLeft);
+             const longest = all('tbody th a').find((one) => one.textContent.startsWith('Pathology results of'));
+             return [statuses.length, new Set(statuses.map((one) => one.top)).size,
+                 all('.reasons a').every((one) => getComputedStyle(one).borderTopStyle === 'solid'),
+                 pen.measureText(search.placeholder).width < room,
+                 places('.bar nav a').filter((one) => one.left < 0 || one.right > 360).length,
+                 longest.getBoundingClientRect().height > 30,
+                 all('tbody tr').filter((row) => row.querySelector('.status').getBoundingClientRect().top - row.getBoundingClientRect().top < 4).length]",
+        );
+        assert_eq!(shown, json!([4, 1, true, true, 0, true, 0]), "{browser:?}");
+    }
+}
+
+#[test]
+fn days_without_use_are_before_the_button_that_applies_them() {
+    for browser in Browser::start().into_iter().chain(Browser::firefox()) {
+        let app = with_fifty_keys(&browser);
+        browser.on_a_screen(1_280);
+        browser.open(&app.url(&format!("{LIST}?unused=3")));
+        wait_for("the screen", || browser.run("return innerWidth") == 1_280);
+        let is_before = browser.run(
+            "const [field, button] = ['#unused', '.find button'].map((one) => document.querySelector(one).getBoundingClientRect());
+             return [field.right <= button.left, Math.abs(field.top - button.top) < 4]",
+        );
+        assert_eq!(is_before, json!([true, true]), "{browser:?}");
+    }
+}
+
+#[test]
+fn the_requests_of_today_are_beside_the_last_one() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    app.database
+        .connect()
+        .batch_execute(&format!("UPDATE api_keys SET name = 'Front desk' WHERE id = '{id}'"))
+        .unwrap();
+    assert!(!row(&ada, "", "Front desk").contains(" today<"));
+    for _ in 0..3 {
+        assert_eq!(app.service.create(&key, &patient()).status, 201);
+    }
+    wait_for("the count", || app.database.count("key_answers WHERE status = 201 AND field = '' AND count = 3") == 1);
+    wait_for("the use", || app.database.count("key_uses WHERE last_used_at IS NOT NULL") == 1);
+    let shown = row(&ada, "", "Front desk");
+    assert!(shown.contains("</time><span class=\"by\">3 today</span></td>"), "{shown}");
+}
+
 #[test]
 fn the_page_of_a_key_and_the_pages_to_select_it_show_the_status_that_the_list_shows() {
     let app = TestApp::start();

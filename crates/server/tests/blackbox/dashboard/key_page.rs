@@ -5,7 +5,8 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use intake_domain::{ApiKey, Environment, KeyId};
-use intake_test_support::{Clinic, create_request, patient, wait_for};
+use intake_test_support::{Browser, Clinic, create_request, patient, wait_for};
+use serde_json::json;
 
 use crate::fixtures::{Member, TestApp, between, choose_action, create_key, in_each_browser};
 use crate::patient_with;
@@ -63,7 +64,7 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
         "422 | Unknown fields (strict mode) | 127.0.0.1 | strict",
         "413 | Too large | 127.0.0.1 | large",
         "400 | Malformed JSON or header | 127.0.0.1 | torn",
-        "422 | Invalid fields: Email address | 127.0.0.1 | wrong",
+        "422 | Details in the wrong form: Email address | 127.0.0.1 | wrong",
         "426 | Sent unencrypted | 127.0.0.1 | in-clear",
     ];
     for (row, expected) in shown.iter().zip(expected) {
@@ -74,9 +75,10 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     let page = ada.get(&format!("/settings/api-keys/{id}")).text();
     assert!(page.contains("1 accepted") && page.contains("8 refused"), "426 is among them: {page}");
     assert!(
-        page.contains("<th scope=\"row\">Sent unencrypted (426)<span class=\"by\">Others may have read the key"),
+        page.contains("<th scope=\"row\">Sent unencrypted<span class=\"by\">Others may have read the key"),
         "{reasons}"
     );
+    assert!(reasons.contains(" | 426 | 1 | ") && reasons.contains(" | 422 | 2 | Email address (1)"), "{reasons}");
     let message = between(&page, "<pre id=\"message\"", "</pre>");
     for expected in [
         "Test Clinic: requests with the API key for “Test key” (",
@@ -95,6 +97,79 @@ fn the_keys_page_shows_the_last_refusals_with_reason_and_request_id_and_no_value
     assert!(!page.contains("Canary") && !page.contains("canary"), "no value, and no name that a caller made up");
     assert_eq!(rows(&ada, other, "Refused requests"), [""; 0]);
     assert_eq!(app.database.tables_that_hold("Canary"), [""; 0]);
+}
+
+#[test]
+fn what_is_wrong_with_a_key_is_said_once_and_first() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, key) = app.clinic.key();
+    let page = || ada.get(&format!("/settings/api-keys/{id}")).text();
+    assert!(!page().contains("class=\"alert") && page().contains("Today: 0 accepted, 0 refused"), "{}", page());
+    assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412")).status, 422);
+    assert_eq!(app.service.create(&key, &patient_with("email", "none")).status, 422);
+    wait_for("the counts", || app.database.count("key_answers WHERE field = '' AND count = 2") == 1);
+    let shown = page();
+    let wrong = between(&shown, "<section class=\"alert\" aria-label=\"What is wrong\">", "</section>");
+    assert!(wrong.contains("No patients are getting through. Missing or wrong: "), "{wrong}");
+    assert!(wrong.contains("Phone number") && wrong.contains("Email address"), "{wrong}");
+    assert!(wrong.contains("Copy message for the vendor</button>"), "{wrong}");
+    assert_eq!(shown.matches("id=\"message\"").count(), 1, "{shown}");
+    assert!(shown.find("<section").unwrap() < shown.find("class=\"card facts\"").unwrap(), "{shown}");
+    assert!(shown.contains("Today: 0 accepted, 2 refused"), "{shown}");
+    assert!(shown.contains("<dt>Expires</dt><dd>never</dd>"), "{shown}");
+
+    let often = "INSERT INTO key_uses (organisation_id, key_id, last_used_at) SELECT organisation_id, id, now() FROM api_keys;
+        INSERT INTO key_answers SELECT organisation_id, key_id, day - 1, day - 1, status, '', 6 FROM key_answers WHERE field = '';
+        INSERT INTO key_answers SELECT organisation_id, key_id, day, day, 201, '', 1 FROM key_answers WHERE field = '';
+        UPDATE api_keys SET expires_at = date_trunc('day', now(), 'UTC') + interval '2 days'";
+    app.database.connect().batch_execute(often).unwrap();
+    let shown = page();
+    let mild = between(&shown, "<section class=\"alert mild\" aria-label=\"What is wrong\">", "</section>");
+    assert!(mild.contains("Refused 8 of 10 in the last 7 days.") && mild.contains("Copy message"), "{mild}");
+    assert!(shown.contains(">Often refused</span></dd>\n<dt>Expires</dt><dd><time"), "no comma: {shown}");
+    assert!(shown.contains("Today: 1 accepted, 2 refused"), "{shown}");
+}
+
+#[test]
+fn a_few_refusals_are_drawn_in_solid_red() {
+    let app = TestApp::start();
+    let ada = app.member("ada@clinic.example");
+    let (id, _) = app.clinic.key();
+    let answers = "INSERT INTO key_answers SELECT organisation_id, id, day - age, day - age, status, '', count
+        FROM api_keys, (SELECT (now() AT TIME ZONE 'UTC')::date AS day) AS today,
+            (VALUES (0, 201, 99), (0, 422, 1), (1, 422, 50)) AS answers (age, status, count)";
+    app.database.connect().batch_execute(answers).unwrap();
+    let page = ada.get(&format!("/settings/api-keys/{id}")).text();
+    let bars: Vec<_> = page.split("<rect class=\"ground\"").skip(29).collect();
+    assert!(bars[0].contains("<rect fill=\"url(#stripes)\"") && !bars[0].contains("class=\"refused\""), "{}", bars[0]);
+    assert!(bars[1].contains("<rect class=\"refused\" transform=\"translate(291 1)\" y=\"-1\""), "{}", bars[1]);
+    assert_eq!(page.matches("url(#stripes)").count(), 1, "nothing is drawn for nothing");
+}
+
+#[test]
+fn the_meaning_of_a_reason_uses_its_column_and_the_message_is_copied_while_it_is_folded() {
+    for browser in Browser::start().into_iter().chain(Browser::firefox()) {
+        let app = TestApp::start();
+        app.join(&browser, "Ada", "ada@clinic.example");
+        let (id, key) = app.clinic.key();
+        assert_eq!(app.service.create(&key, &patient_with("phoneNumber", "0412")).status, 422);
+        wait_for("the counts", || app.database.count("key_answers WHERE field = ''") == 1);
+        browser.open(&app.url(&format!("/settings/api-keys/{id}")));
+        browser.on_a_screen(1_280);
+        wait_for("the screen", || browser.run("return innerWidth") == 1_280);
+        let shown = browser.run(
+            "const place = (selector) => document.querySelector(selector).getBoundingClientRect();
+             const lines = Math.round(place('[aria-label=Refusals] .by').height / 20);
+             const wrong = place('section.alert');
+             return [lines, Math.abs(wrong.width - place('.facts').width) < 1, wrong.bottom < place('.facts').top]",
+        );
+        assert_eq!(shown, json!([1, true, true]), "{browser:?}");
+        let _ =
+            browser.run("Object.defineProperty(navigator.clipboard, 'writeText', { value: () => Promise.reject() })");
+        browser.press("Copy message for the vendor");
+        browser.wait_until("return getSelection().toString().includes('are refused.')", true);
+    }
 }
 
 #[test]

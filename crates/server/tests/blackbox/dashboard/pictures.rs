@@ -15,6 +15,7 @@ use crate::dashboard::pages::keys_of_every_kind;
 use crate::fixtures::{TestApp, create_key};
 
 const STYLE: &str = "crates/dashboard/assets/style.css";
+const KEY_STYLE: &str = "crates/dashboard/assets/key.css";
 const DOCS_STYLE: &str = "crates/dashboard/assets/docs.css";
 /// Keys that look as in a clinic.
 const KEYS: &str = "
@@ -146,7 +147,7 @@ fn the_pictures_of_help_show_the_pages_of_today() {
         list: "docs/images/help.sha256",
         document: "docs/clinics.md",
         pages: &["api_keys/list.html", "api_keys/created.html", "api_keys/replace.html"],
-        styles: &[STYLE],
+        styles: &[STYLE, KEY_STYLE],
         pictures: ["keys", "created", "replace"].into_iter().flat_map(both).collect(),
         take: take_help,
         size_max: 6 * 60_000,
@@ -203,7 +204,7 @@ fn the_pictures_of_six_pages_show_them_before_and_after() {
             "members/list.html",
             "docs/page.html",
         ],
-        styles: &[STYLE, DOCS_STYLE],
+        styles: &[STYLE, KEY_STYLE, DOCS_STYLE],
         pictures: before.chain(after).collect(),
         take: take_six_pages,
         size_max: 1_200_000,

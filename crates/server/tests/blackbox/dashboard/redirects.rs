@@ -134,7 +134,7 @@ fn a_result_is_shown_on_the_page_where_the_action_began() {
         browser.press("Create replacement");
         browser.wait_for("won't be shown again");
         browser.press("Done");
-        browser.wait_for("New key, waiting for the vendor");
+        browser.wait_for("New key, not used yet");
         assert_eq!(browser.url(), list);
 
         browser.press("Desk two");

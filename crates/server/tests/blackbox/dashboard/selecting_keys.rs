@@ -2,7 +2,8 @@
 
 use diesel::connection::SimpleConnection;
 use intake_domain::{ApiKey, KeyId};
-use intake_test_support::patient;
+use intake_test_support::{Browser, patient};
+use serde_json::json;
 
 use crate::dashboard::mails::{MailServer, with_mails};
 use crate::fixtures::{Member, TestApp, between, in_each_browser};
@@ -194,10 +195,43 @@ fn a_person_revokes_keys_that_were_never_used() {
         browser.wait_for("Select keys");
         browser.press("Mark all 2");
         browser.wait_for("Mark none");
-        browser.press("Revoke marked keys");
+        let is_level = "const [name, status, created] = ['.check span', '.status', 'td time'].map((one) => {
+                const range = document.createRange();
+                range.selectNodeContents(document.querySelector(`tbody ${one}`));
+                return range.getClientRects()[0];
+            });
+            return [Math.abs(name.top - created.top) <= 1, Math.abs(name.bottom - created.bottom) <= 1, status.top > 0]";
+        assert_eq!(browser.run(is_level), json!([true, true, true]), "{browser:?}");
+        browser.press("Revoke 2 marked keys");
         browser.wait_for("Revoke 2 keys?");
         browser.press("Revoke 2 keys");
         browser.wait_for("2 keys were revoked.");
         assert!(keys.iter().all(|key| !is_accepted(app, key)));
     });
+}
+
+#[test]
+fn the_buttons_say_how_many_keys_are_marked() {
+    let Some(browser) = Browser::start() else { return };
+    let app = TestApp::start();
+    app.join(&browser, "Ada", "ada@clinic.example");
+    let _ = [(); 3].map(|()| app.clinic.key());
+    app.database.connect().batch_execute("UPDATE api_keys SET created_at = now() - interval '15 days'").unwrap();
+    browser.open(&app.url("/settings/api-keys/select"));
+    let mark = |number: u32| {
+        let _ = browser.run(&format!("document.querySelectorAll('[name=key]')[{number}].click()"));
+    };
+    assert!(browser.has("Pause marked keys") && browser.has("Revoke marked keys"));
+    mark(1);
+    assert!(browser.has("Pause 1 marked key") && browser.has("Revoke 1 marked key"));
+    mark(2);
+    assert!(browser.has("Revoke 2 marked keys"));
+    mark(1);
+    browser.press("Revoke 1 marked key");
+    browser.wait_for("Revoke 1 key?");
+    browser.back();
+    browser.wait_for("Select keys");
+    let marked = "return document.querySelectorAll('[name=key]:checked').length";
+    let marked = browser.run(marked).as_u64().unwrap();
+    assert!(browser.has(if marked == 1 { "Revoke 1 marked key" } else { "Revoke marked keys" }), "{marked}");
 }

@@ -359,10 +359,10 @@ fn a_small_channel_of_which_every_request_is_refused_is_a_mail_on_the_same_day()
             .ada
             .get(&format!("/settings/api-keys/{id}"))
             .text()
-            .contains("every request is refused. Reason: Phone number.")
+            .contains("No patients are getting through. Missing or wrong: Phone number.")
     );
     setup.uses(&id, DAILY, 0, 12);
-    assert!(!setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("No patient is received"));
+    assert!(!setup.ada.get(&format!("/settings/api-keys/{id}")).text().contains("No patients are getting through"));
 }
 
 #[test]
