@@ -129,7 +129,7 @@ const COMMANDS: [(&str, &str); 40] = [
 
 /// Commands that wait side by side. Each looks over another connection at what it waits for, within three seconds.
 const AT_ONCE: usize = 7;
-pub(crate) const TRIES: usize = 3;
+const TRIES: usize = 3;
 
 #[test]
 fn a_command_names_what_it_waited_for() {
