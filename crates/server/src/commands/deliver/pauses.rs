@@ -15,3 +15,19 @@ pub(crate) fn pause_after(failures: u32, [first, max]: [Duration; 2]) -> Duratio
     let pause = first.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(max);
     pause.mul_f32(0.5 + f32::from(random) / 512.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_the_longest_one_and_differ() {
+        let [first, max] = PAUSES;
+        for failures in 1..=40 {
+            let whole = first.saturating_mul(1 << (failures - 1).min(20)).min(max);
+            let pauses: Vec<_> = (0..20).map(|_| pause_after(failures, PAUSES)).collect();
+            assert!(pauses.iter().all(|pause| (whole / 2..=whole).contains(pause)), "{failures}: {pauses:?}");
+            assert!(pauses.iter().any(|pause| *pause != pauses[0]), "{failures}: {pauses:?}");
+        }
+    }
+}
