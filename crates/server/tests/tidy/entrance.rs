@@ -18,6 +18,38 @@ fn documents_are_short() {
     assert!((10_000..=DOCUMENTS_WORDS_MAX).contains(&all), "{all} words");
 }
 
+/// The numbers in a text that have three digits, without their commas.
+fn numbers(text: &str) -> Vec<String> {
+    let words = text.split(|letter: char| !(letter.is_ascii_digit() || ".,".contains(letter)));
+    let words = words.map(|word| word.trim_end_matches(['.', ',']).replace(',', ""));
+    words.filter(|word| word.chars().filter(char::is_ascii_digit).count() > 2).collect()
+}
+
+#[test]
+fn every_figure_of_the_readme_is_measured_by_a_recipe_and_stands_in_its_page() {
+    let documents = files(&[".md"]);
+    let recipes = &files(&["justfile", ".toml"])["justfile"];
+    let (_, table) = documents["README.md"].split_once("| Figure | Proved by |\n|---|---|\n").unwrap();
+    let rows: Vec<_> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 2, "{rows:?}");
+    let pages = ["docs/performance.md", "docs/reliability.md"].map(|page| numbers(&documents[page]));
+    for row in rows {
+        let (figure, proof) = row.trim_matches('|').split_once('|').unwrap();
+        let recipe = proof.split_once("`just ").unwrap().1.split('`').next().unwrap();
+        assert!(recipes.contains(&format!("\n{recipe} ")), "{recipe}");
+        assert!(numbers(figure).iter().all(|number| pages.iter().any(|page| page.contains(number))), "{row}");
+    }
+    assert_eq!(numbers("863,699 in 4.37 ms, 46 or 34.1."), ["863699", "4.37", "34.1"]);
+}
+
+#[test]
+fn who_installs_finds_the_sizes() {
+    let documents = files(&[".md"]);
+    for page in ["README.md", "docs/operations/install.md"] {
+        assert!(documents[page].contains("sizes.md)"), "{page}");
+    }
+}
+
 /// The items of a list, each in one line, from this heading on.
 fn items(document: &str, heading: &str) -> Vec<String> {
     let mut items = Vec::new();
