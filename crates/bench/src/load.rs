@@ -18,7 +18,6 @@ pub(crate) enum Listener {
     Plain,
 }
 
-/// One run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
     /// Acknowledged patients a second.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Context;
 use intake_domain::Field;
 
-/// One run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Run {
     pub(crate) creates: f64,

@@ -16,7 +16,6 @@ const SIZE: u64 = 4 * 1024 * 1024 * 1024;
 /// Time for which killed processes may keep their files open.
 const RELEASE: Duration = Duration::from_secs(120);
 
-/// The disk.
 pub(crate) struct Disk {
     image: PathBuf,
     mount: PathBuf,

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use crate::schema::{members, passkeys, recovery_codes};
 
-/// Outcome of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProofOutcome {
     /// It was right, and is not accepted again.

@@ -38,7 +38,6 @@ struct State {
     is_done: bool,
 }
 
-/// The queue.
 #[derive(Debug, Default)]
 pub(super) struct MailQueue {
     state: Mutex<State>,
