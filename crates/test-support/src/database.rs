@@ -11,6 +11,7 @@ use diesel::connection::SimpleConnection;
 use diesel::pg::PgConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
+use intake_domain::OrganisationId;
 use intake_infra::embedded::{EmbeddedError, EmbeddedPostgres, Settings};
 use intake_infra::{DatabaseUrl, Durability, SERVICE_ROLE, prepare};
 
@@ -92,6 +93,13 @@ impl TestDatabase {
     #[must_use]
     pub fn connect(&self) -> PgConnection {
         connect(&self.owner)
+    }
+
+    /// The same to the node of a cluster that holds the patients of this organisation.
+    #[must_use]
+    pub fn connect_to_patients_of(&self, organisation: OrganisationId) -> PgConnection {
+        let at_home = |citus: &Citus| citus.owner_at(citus.node_of(&self.name, organisation), &self.name);
+        connect(&self.citus.as_ref().map_or_else(|| self.owner.clone(), at_home))
     }
 
     /// Runs a statement that concerns the whole server; on a cluster, each of its nodes.

@@ -94,15 +94,15 @@ fn pairs_are_refused_to_others_and_a_damaged_file_is_named() {
 
 /// Stores patients with these numbers, of whom no two are alike.
 fn store_strangers(app: &TestApp, from: u32, to: u32) {
+    let organisation = app.clinic.organisation;
     let insert = format!(
         "INSERT INTO patients (organisation_id, id, first_name, last_name, phone_number, date_of_birth, address_line1,
-            created_at, updated_at)
-         SELECT '{}', gen_random_uuid(), 'F' || md5(n::text), 'L' || md5((-n)::text), '+6149' || n, date '1925-01-01' + n,
-            n || ' High Street', now(), now()
-         FROM generate_series({from}, {to}) AS n",
-        app.clinic.organisation
+            created_in, created_at, updated_at)
+         SELECT '{organisation}', gen_random_uuid(), 'F' || md5(n::text), 'L' || md5((-n)::text), '+6149' || n, date '1925-01-01' + n,
+            n || ' High Street', number, now(), now()
+         FROM feed_number('{organisation}') AS number, generate_series({from}, {to}) AS n"
     );
-    app.database.connect().batch_execute(&insert).unwrap();
+    app.database.connect_to_patients_of(organisation).batch_execute(&insert).unwrap();
 }
 
 fn born(first: &str, last: &str, date: &str, more: &[(&str, &str)]) -> Value {
