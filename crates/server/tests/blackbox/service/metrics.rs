@@ -106,7 +106,15 @@ fn promtool_finds_no_fault_and_nothing_names_a_caller() {
     }
 }
 
-/// Else the test above could not fail.
+/// Each scrape of each instance is stored.
+#[test]
+fn what_is_exported_does_not_grow_unnoticed() {
+    let text = TestApp::start().service.probe("/metrics").text();
+    let families = text.matches("# TYPE ").count();
+    assert!(families <= 39 && text.len() <= 10_000, "{families} families, {} bytes", text.len());
+}
+
+/// Else the first test could not fail.
 #[test]
 fn promtool_finds_faults_where_there_are_some() {
     let wrong = "# HELP intake_things Things.\n# TYPE intake_things counter\nintake_things 1\n";
