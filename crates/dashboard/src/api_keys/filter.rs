@@ -59,6 +59,8 @@ pub(crate) type Choice = (&'static str, &'static str, bool);
 pub(crate) struct Selection {
     /// Number of keys that fit the filter, on all pages.
     pub(crate) found: u64,
+    /// Those of them that ended lately, which no status counts.
+    pub(crate) ended: u64,
     /// Number of further keys without the choice of the status.
     pub(crate) folded: u64,
     /// Links to the keys of each status, and to those that need attention.
@@ -145,10 +147,13 @@ impl Filter {
 
     pub(crate) fn selection(&self, found: &KeyPage) -> Selection {
         let (page, pages) = (found.page, found.pages());
+        let statuses = self.show.statuses(found, |show| Self { show, page: 0, ..self.clone() }.list());
+        let counted = statuses.iter().find(|status| status.is_chosen).map_or(found.found, |status| status.count);
         Selection {
             found: found.found,
+            ended: found.found.saturating_sub(counted),
             folded: found.count(KeyScope::All).saturating_sub(found.found),
-            statuses: self.show.statuses(found, |show| Self { show, page: 0, ..self.clone() }.list()),
+            statuses,
             reasons: self.show.reasons(found, |show| Self { show, ..Self::default() }.list()),
             previous: (page > 1).then(|| self.link_to(page - 1)),
             next: (page < pages).then(|| self.link_to(page + 1)),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Show {
-    /// Keys that are not over.
+    /// Keys that are not over, and those that were revoked or expired lately.
     #[default]
     Current,
     Active,
@@ -41,7 +41,7 @@ impl Show {
 
     /// Links to statuses that have keys, but not to one that leads to the very keys of the usual list.
     pub(crate) fn statuses(self, page: &KeyPage, link: impl Fn(Self) -> String) -> Vec<ShowLink> {
-        let current = page.count(Self::Current.scope());
+        let current = Self::Current.count(page);
         let is_other = |show: &Self| ![0, current].contains(&page.count(show.scope()));
         let shown = Self::STATUSES.into_iter().filter(|show| *show == Self::Current || *show == self || is_other(show));
         shown.map(|show| self.link_to(show, page, &link)).collect()
@@ -53,8 +53,18 @@ impl Show {
         links.filter(|link| link.count > 0 || link.is_chosen).collect()
     }
 
+    /// Number of its keys. Those that ended lately are shown with the current ones and are none of them.
+    fn count(self, page: &KeyPage) -> u64 {
+        match self {
+            Self::Current => {
+                [Self::Active, Self::Suspended, Self::Paused].map(|show| page.count(show.scope())).iter().sum()
+            }
+            show => page.count(show.scope()),
+        }
+    }
+
     fn link_to(self, show: Self, page: &KeyPage, link: impl Fn(Self) -> String) -> ShowLink {
-        let count = page.count(show.scope());
+        let count = show.count(page);
         ShowLink { show, count, words: show.words(count), link: link(show), is_chosen: show == self }
     }
 

@@ -36,7 +36,7 @@ pub struct KeySearch {
 /// Which keys are looked for: by their status, or because they need attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyScope {
-    /// Keys that were not revoked and have not expired.
+    /// Keys that are not over, and those that were revoked or expired within [`ENDED_LATELY`].
     Current,
     /// Keys that are accepted.
     Active,

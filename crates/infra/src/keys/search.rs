@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use diesel::dsl::{count, count_star, not};
+use diesel::dsl::{count, count_star};
 use diesel::helper_types::LeftJoinQuerySource;
 use diesel::pg::{Pg, PgConnection};
 use diesel::prelude::*;
@@ -84,13 +84,15 @@ impl Scopes {
         let now = self.now;
         let is_refused = |word: &'static str| refusal(now).is_not_distinct_from(word);
         let is_active = || refusal(now).is_null();
-        let is_over = || is_refused("expired").or(is_refused("revoked"));
         match scope {
-            KeyScope::Current => Box::new(not(is_over())),
+            KeyScope::Current => {
+                let ended_at = coalesce(api_keys::revoked_at, coalesce(api_keys::expires_at, now));
+                Box::new(ended_at.gt(now - ENDED_LATELY))
+            }
             KeyScope::Active => Box::new(is_active()),
             KeyScope::Suspended => Box::new(is_refused("suspended")),
             KeyScope::Paused => Box::new(is_refused("paused")),
-            KeyScope::Ended => Box::new(is_over()),
+            KeyScope::Ended => Box::new(is_refused("expired").or(is_refused("revoked"))),
             KeyScope::All => Box::new(true.into_sql::<Bool>()),
             KeyScope::Lapsed => {
                 let is_lately = api_keys::expires_at.assume_not_null().gt(now - ENDED_LATELY);

@@ -39,9 +39,6 @@ fn a_member_joins_and_makes_uses_and_revokes_a_key() {
         browser.press("Revoke key");
         browser.wait_for("Revoked");
         assert_unauthorised(&app.service.create(&key, &patient()));
-        browser.press("Ended");
-        browser.wait_for("Front desk");
-        assert_eq!(browser.run("return document.querySelector('td .status').textContent"), "Revoked");
         assert!(!browser.has("Revoke"), "a revoked key has no menu");
 
         browser.press("Activity");
@@ -81,8 +78,6 @@ fn a_key_is_replaced_without_a_gap() {
         assert_eq!(app.service.create(&new, &patient()).status, 201);
         browser.open(&app.url("/settings/api-keys"));
         browser.wait_for("Expired");
-        browser.press("Ended");
-        browser.wait_until("return document.querySelector('td .status')?.textContent", "Expired");
         browser.press("Activity");
         browser.wait_for("created a replacement for the key Front desk");
     }
