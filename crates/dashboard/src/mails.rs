@@ -237,7 +237,7 @@ impl Mails {
         keys: &dyn ExpiringKeyStore,
         members: &dyn MemberStore,
     ) -> Result<(), StoreError> {
-        // A key is told of once, so it waits for a mail server.
+        // Each key is announced once, so it waits for a mail server.
         if !self.are_sent() {
             return Ok(());
         }

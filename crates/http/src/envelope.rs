@@ -210,8 +210,7 @@ pub(crate) fn finish<B>(response: &mut HttpResponse<B>, exchange: Exchange, prog
 /// The end of the request's key. None: it has none, or was refused.
 fn key_end(note: &Note, status: StatusCode, request: Option<&Begun>) -> Option<HeaderValue> {
     let activity = request?.activity.as_ref().filter(|_| status != StatusCode::UNAUTHORIZED)?;
-    let end = activity.known_end(&note.key?.0)?;
-    HeaderValue::from_str(&timestamp(end)).ok()
+    HeaderValue::from_str(&timestamp(activity.known_end(&note.key?.0)?)).ok()
 }
 
 /// Counts an answer, for its key, too, and logs it.
@@ -222,18 +221,16 @@ fn record(note: &Note, request_id: &str, status: StatusCode, request: Option<&Be
     request.iter().for_each(|begun| begun.span.end(number));
     let activity = request.and_then(|begun| begun.activity.as_ref());
     if let (Some((key, sender)), Some(activity)) = (note.key, activity) {
-        let (at, code) = (edge::now(), AnswerCode(number));
+        let (at, code, is_simulated) = (edge::now(), AnswerCode(number), note.is_simulated);
         let client = status.is_success().then_some(sender);
         // What a key learns about itself is no use of it, and a failure that the sender has asked for says nothing.
-        let is_question = status.is_success() && !matches!(timed, Some((Route::Api(_), _)));
-        if !note.is_simulated && !is_question {
+        if !is_simulated && (client.is_none() || matches!(timed, Some((Route::Api(_), _)))) {
             activity.note_answer(&key, KeyAnswer { at, code, client }, &note.fields);
         }
         // Those beyond the rate are counted alone: a flood of them would leave none of the others.
-        if note.refusal.is_some_and(|reason| note.is_simulated || reason != RefusalReason::RateExceeded) {
-            let (request_id, address) = (request_id.to_owned(), sender.address);
+        if note.refusal.is_some_and(|reason| is_simulated || reason != RefusalReason::RateExceeded) {
+            let (request_id, address, reason) = (request_id.to_owned(), sender.address, note.refusal);
             let fields = note.fields.iter().copied().map(Cow::Borrowed).collect();
-            let (reason, is_simulated) = (note.refusal, note.is_simulated);
             activity.note_refusal(&key, Refusal { at, code, reason, fields, is_simulated, address, request_id });
         }
     }

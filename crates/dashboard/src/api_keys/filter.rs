@@ -164,7 +164,7 @@ impl Filter {
 
     /// Query parameters of this filter, without defaults.
     pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
-        let sort = self.orders().into_iter().find(|(.., is_chosen)| *is_chosen && self.order() != Sort::Newest);
+        let sort = self.orders().into_iter().find(|(.., is_chosen)| *is_chosen && self.sort != Sort::Newest);
         let page = (self.page > 1).then(|| self.page.to_string());
         let fields = [
             ("q", Some(self.q.clone()).filter(|q| !q.is_empty())),

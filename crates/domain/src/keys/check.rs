@@ -52,8 +52,8 @@ pub enum KeyRefusal {
 pub enum CheckedFor {
     /// A patient was checked and found valid: a use of the key, if it is accepted.
     Use,
-    /// The request is refused, or asks about the key itself: no use of it. Whoever watches a connection by asking would
-    /// otherwise hide that no patient arrives.
+    /// The request is refused, or asks about the key itself: no use of it. Else a program that asks again and again
+    /// would hide that no patient arrives.
     Answer,
 }
 

@@ -154,8 +154,8 @@ fn is_served(answer: &Response) -> bool {
     answer.status != 503
 }
 
-/// The first answer of this kind, or the last one: on a busy machine nobody may have looked in time, or a password takes
-/// too long to hash.
+/// The first answer of this kind, or the last one: on a busy machine nobody may have looked in time, or a password
+/// takes too long to hash.
 fn until(is_it: fn(&Response) -> bool, mut send: impl FnMut() -> Response) -> Response {
     (1..TRIES).map(|_| send()).find(is_it).unwrap_or_else(send)
 }
