@@ -23,6 +23,8 @@ struct RolePage {
     name: String,
     action: String,
     chosen: Role,
+    /// The member loses what only administrators have made.
+    is_administrator: bool,
 }
 
 #[derive(Deserialize)]
@@ -37,10 +39,12 @@ pub(crate) async fn page(own: OwnMember, members: Part<dyn Members>) -> Result<H
         return refuse(&visitor, members.as_ref(), LAST_ADMINISTRATOR).await;
     }
     visitor.assert_confirmed()?;
+    let chosen = visitor.draft().and_then(|draft| draft.field("role").parse().ok());
     let page = RolePage {
         shell: Shell::new("members", &visitor),
         action: format!("/settings/members/{}/role", member.id),
-        chosen: member.role,
+        chosen: chosen.unwrap_or(member.role),
+        is_administrator: member.role.administers(),
         name: member.name,
     };
     render(StatusCode::OK, &page)

@@ -100,8 +100,9 @@ pub(crate) fn form_of(path: &str) -> Option<&str> {
         | "/settings/account/name"
         | "/settings/account/email" => Some(path),
         _ => {
-            let (_, page) = path.strip_prefix("/settings/api-keys/")?.split_once('/')?;
-            matches!(page, "contact" | "networks" | "note" | "rename" | "replace").then_some(path)
+            let one = ["/settings/api-keys/", "/settings/members/"].iter().find_map(|all| path.strip_prefix(all))?;
+            let (_, page) = one.split_once('/')?;
+            matches!(page, "contact" | "networks" | "note" | "rename" | "replace" | "role").then_some(path)
         }
     }
 }

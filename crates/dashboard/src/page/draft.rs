@@ -18,7 +18,7 @@ const COOKIE: &str = "__Host-intake-draft";
 /// Time enough to sign in with a code.
 const LIFE: Duration = Duration::minutes(15);
 /// The fields that are kept.
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 13] = [
     "contact",
     "days",
     "email",
@@ -31,6 +31,7 @@ const FIELDS: [&str; 12] = [
     "note",
     "role",
     "why",
+    "zone",
 ];
 
 /// The page shows the draft: its answer removes the cookie.

@@ -50,7 +50,8 @@ fn needed(route: (&str, &str)) -> May {
         | "/settings/account/sessions/{session}/end"
         | "/settings/api-keys/{key}"
         | "/settings/api-keys/{key}/first-use"
-        | "/settings/api-keys/channels" => May::Everyone,
+        | "/settings/api-keys/channels"
+        | "/settings/api-keys/channels.csv" => May::Everyone,
         "/settings/api-keys" if method == "GET" => May::Everyone,
         "/settings/api-keys"
         | "/settings/api-keys/new"

@@ -41,6 +41,20 @@ fn patients_of_each_key_are_counted_and_nothing_else() {
     assert!(ada.get("/settings/api-keys").text().contains(&format!("href=\"{CHANNELS}\">Patients by channel</a>")));
     let auditor = Member::join(app.service.client(), &ada.invite_as("olga@clinic.example", "auditor"), "Olga");
     assert!(auditor.get(CHANNELS).text().contains("<strong>4</strong>"));
+    let file = auditor.get(&format!("{CHANNELS}.csv"));
+    assert!(
+        file.header("content-disposition").unwrap().contains("\"patients-by-channel-test-clinic-"),
+        "{}",
+        file.text()
+    );
+    let text = file.text();
+    let rows: Vec<_> = text.lines().collect();
+    assert_eq!(rows[0], "\u{FEFF}\"Day\",\"Key\",\"Last characters\",\"Vendor contact\",\"Key ID\",\"Patients\"");
+    for (row, ((id, key), patients)) in rows[1..].iter().zip([(&busy, 3), (&quiet, 1)]) {
+        let end = format!(",\"Test key\",\"{}\",\"\",\"{id}\",\"{patients}\"", key.hint());
+        assert!(row.ends_with(&end), "{row}");
+    }
+    assert_eq!(rows.len(), 3, "{text}");
 }
 
 #[test]

@@ -126,6 +126,7 @@ fn needs(path: &str) -> Option<Needs> {
         | "/settings/account/provider"
         | "/settings"
         | "/settings/activity.csv"
+        | "/settings/api-keys/channels.csv"
         // The page of marked keys, which the tour shows by itself.
         | "/settings/api-keys/selected"
         | "/settings/api-keys/{key}/first-use" => None,

@@ -73,7 +73,8 @@ fn charts_count_by_the_days_of_the_organisation_and_a_counted_day_stays_when_the
     let used_on = || {
         let page = ada.get(&format!("/settings/api-keys/{id}")).text();
         assert!(!page.contains("UTC here"), "{page}");
-        let bars = page.split("<title>").filter(|bar| bar.contains(": 5 accepted, 0 refused"));
+        let titles = page.split("<title>").map(|rest| rest.split("</title>").next().unwrap());
+        let bars = titles.filter(|bar| bar.contains(": 5 accepted, 0 refused"));
         let days: Vec<_> = bars.map(|bar| bar.split(':').next().unwrap().to_owned()).collect();
         assert_eq!(rows(&ada, id, "Requests by day").iter().filter(|row| row.contains("5 | 0")).count(), days.len());
         days

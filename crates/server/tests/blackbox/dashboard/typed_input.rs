@@ -3,9 +3,9 @@
 
 use diesel::connection::SimpleConnection;
 use intake_edge as edge;
-use intake_test_support::Browser;
+use intake_test_support::{Browser, request};
 
-use crate::fixtures::{PASSWORD, TestApp, choose_action, create_key, in_each_browser};
+use crate::fixtures::{Member, PASSWORD, TestApp, choose_action, create_key, in_each_browser, unconfirm};
 
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
 
@@ -131,6 +131,27 @@ fn typed_text_survives_the_end_of_a_session() {
         browser.reload();
         browser.wait_for("Where the key will be used");
         assert_eq!(browser.value("Name"), "", "it is shown once");
+    }
+}
+
+#[test]
+fn what_was_chosen_is_chosen_again_after_confirming() {
+    let app = TestApp::start();
+    let mut ada = app.member("ada@clinic.example");
+    let _ = Member::join(app.service.client(), &ada.invite_as("olga@clinic.example", "auditor"), "Olga");
+    let olga = app.database.texts("SELECT id::text FROM accounts WHERE email = 'olga@clinic.example'").remove(0);
+    let role = format!("/settings/members/{olga}/role");
+    for (page, chosen, shown) in [
+        ("/settings/policies/time-zone", "zone=Australia/Perth", "<option value=\"Australia/Perth\" selected>"),
+        (&role, "role=key-manager", "name=\"role\" value=\"key-manager\" checked"),
+    ] {
+        unconfirm(&app);
+        let interrupted = ada.post(page, chosen);
+        let draft = interrupted.all("set-cookie").iter().find(|cookie| cookie.contains("-draft=")).unwrap().to_string();
+        assert_eq!(ada.confirm_identity(PASSWORD, "").status, 303);
+        let cookies = format!("{}; {}", ada.cookie, draft.split(';').next().unwrap());
+        let form = ada.client.send(&request("GET", page, &[("Cookie", &cookies)], b"")).text();
+        assert!(form.contains(shown) && form.contains("Nothing has been saved yet."), "{form}");
     }
 }
 

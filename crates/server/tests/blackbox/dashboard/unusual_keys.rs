@@ -32,6 +32,7 @@ impl Setup {
         let mut setup = Self { app, ada };
         // Its own look would take the news.
         setup.app.service.stop();
+        setup.sql("DELETE FROM key_watches");
         setup
     }
 
