@@ -139,7 +139,7 @@ fn what_was_chosen_is_chosen_again_after_confirming() {
     let app = TestApp::start();
     let mut ada = app.member("ada@clinic.example");
     let _ = Member::join(app.service.client(), &ada.invite_as("olga@clinic.example", "auditor"), "Olga");
-    let olga = app.database.texts("SELECT id::text FROM accounts WHERE email = 'olga@clinic.example'").remove(0);
+    let olga = app.database.texts("SELECT id::text FROM members WHERE email = 'olga@clinic.example'").remove(0);
     let role = format!("/settings/members/{olga}/role");
     for (page, chosen, shown) in [
         ("/settings/policies/time-zone", "zone=Australia/Perth", "<option value=\"Australia/Perth\" selected>"),
