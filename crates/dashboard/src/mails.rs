@@ -237,10 +237,6 @@ impl Mails {
         keys: &dyn ExpiringKeyStore,
         members: &dyn MemberStore,
     ) -> Result<(), StoreError> {
-        // Each key is announced once, so it waits for a mail server.
-        if !self.are_sent() {
-            return Ok(());
-        }
         let claimed = keys.claim_expiring(edge::now()).await?;
         let by_organisation = claimed.chunk_by(|key, next| key.organisation_id == next.organisation_id);
         let news = by_organisation.filter_map(|keys| Some((keys.first()?.organisation_id, keys)));

@@ -1,4 +1,4 @@
-//! What sends mails, where there is a mail server, and the look for keys that members should know of.
+//! Mails, where there is a mail server: what sends them, and the look for keys that members should know of.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,7 @@ const MAILS_TIMEOUT: Duration = Duration::from_secs(3);
 /// Sends mails, and is to be finished before the program ends.
 pub(crate) struct Sending {
     mails: Mails,
-    /// None: there is no mail server. The list of keys shows what a look has found all the same.
-    mailer: Option<Arc<SmtpMailer>>,
+    mailer: Arc<SmtpMailer>,
     look: JoinHandle<()>,
     /// No look begins after this is gone.
     looks_may_begin: oneshot::Sender<()>,
@@ -38,28 +37,27 @@ impl Sending {
         drop(self.looks_may_begin);
         let _ = tokio::time::timeout(LOOK_TIMEOUT, self.look).await;
         self.mails.finish();
-        if let Some(mailer) = self.mailer {
-            let _ = tokio::task::spawn_blocking(move || mailer.finish(MAILS_TIMEOUT)).await;
-        }
+        let mailer = self.mailer;
+        let _ = tokio::task::spawn_blocking(move || mailer.finish(MAILS_TIMEOUT)).await;
     }
 }
 
-/// Starts the looks, and what sends mails. Without a mail server nothing is sent.
+/// Starts what sends mails. Without a mail server nothing is sent.
 pub(crate) fn start(
     configuration: &Configuration,
     base: &str,
     keys: &Arc<PostgresKeyStore>,
     members: &Arc<PostgresMembers>,
-) -> anyhow::Result<(Mails, Sending)> {
-    let start = |MailSettings { server, from }: &MailSettings| SmtpMailer::start(server, from.clone()).map(Arc::new);
-    let mailer = configuration.mail.as_ref().map(start).transpose()?;
-    let sender = mailer.clone().map(|mailer| mailer as Arc<dyn Mailer>);
-    let mails = Mails::new(sender, base.to_owned(), configuration.passwords(), configuration.contact.clone());
+) -> anyhow::Result<(Mails, Option<Sending>)> {
+    let new = |mailer| Mails::new(mailer, base.to_owned(), configuration.passwords(), configuration.contact.clone());
+    let Some(MailSettings { server, from }) = &configuration.mail else { return Ok((new(None), None)) };
+    let mailer = Arc::new(SmtpMailer::start(server, from.clone())?);
+    let mails = new(Some(Arc::clone(&mailer) as Arc<dyn Mailer>));
     let environment = configuration.environment;
     let (looks_may_begin, end) = oneshot::channel();
     let look = tell_of_keys(mails.clone(), Arc::clone(keys), Arc::clone(members), environment, end);
     let look = actix_web::rt::spawn(look);
-    Ok((mails.clone(), Sending { mails, mailer, look, looks_may_begin }))
+    Ok((mails.clone(), Some(Sending { mails, mailer, look, looks_may_begin })))
 }
 
 /// Tells members of their keys, until the end.

@@ -27,7 +27,7 @@ pub(crate) struct Running {
     pub(crate) connections: Connections,
     pub(crate) drain_delay: Duration,
     pub(crate) key_use_writer: KeyUseWriter,
-    pub(crate) mails: mails::Sending,
+    pub(crate) mails: Option<mails::Sending>,
     pub(crate) origin: OriginWatch,
 }
 
@@ -59,7 +59,11 @@ impl Running {
             admin_handle.stop(false).await;
             // On other threads, so that a second signal is still handled.
             let written = tokio::task::spawn_blocking(|| drop(key_use_writer));
-            let sent = mails.finish();
+            let sent = async {
+                if let Some(mails) = mails {
+                    mails.finish().await;
+                }
+            };
             let exported = tokio::task::spawn_blocking(traces::finish);
             let _ = tokio::join!(written, sent, exported);
         };

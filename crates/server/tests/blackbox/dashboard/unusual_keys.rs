@@ -19,7 +19,7 @@ const DAILY: &str = "true";
 const WEEKDAYS: &str = "(n - last) % 7 < 5";
 const MONTHLY: &str = "(n - last) % 3 = 0";
 
-/// An organisation with an administrator, without a service until a look.
+/// An organisation with an administrator, on a service without mails until a look.
 struct Setup {
     app: TestApp,
     ada: Member,
@@ -29,11 +29,7 @@ impl Setup {
     fn new() -> Self {
         let app = TestApp::start();
         let ada = app.member("ada@clinic.example");
-        let mut setup = Self { app, ada };
-        // Its own look would take the news.
-        setup.app.service.stop();
-        setup.sql("DELETE FROM key_watches");
-        setup
+        Self { app, ada }
     }
 
     fn sql(&self, sql: &str) {
@@ -103,9 +99,7 @@ impl Setup {
 
     /// Looks with a service that begins, and with others at the same moment. The last look was some hours ago.
     fn look_after(&mut self, url: &str, hours: i64, others: usize) {
-        if !self.app.service.has_ended() {
-            self.app.service.stop();
-        }
+        self.app.service.stop();
         self.looked_before(hours);
         let start = || with_mails(service(&self.app.database), url).start();
         let others: Vec<_> = std::thread::scope(|threads| {
@@ -472,6 +466,7 @@ fn a_look_that_is_slow_or_finds_no_members_loses_no_mail() {
     for mark in ["UPDATE OF expiry_announced_at ON api_keys", "UPDATE OF silence_announced_at ON key_uses"] {
         first_row_sleeps(&setup.app.database, mark, 1.5);
     }
+    setup.app.service.stop();
     setup.looked_before(1);
     setup.app.service = with_mails(service(&setup.app.database), &server.url()).start();
     setup.sql("ALTER TABLE memberships RENAME TO others");
