@@ -31,10 +31,7 @@ impl KeyQuality {
             return Self { patients: None, doubts: Vec::new() };
         }
         let mut doubts: BTreeMap<Doubt, u64> = BTreeMap::new();
-        for AnswerCount { field, count, .. } in answers.iter().filter(|answer| answer.code == created) {
-            let doubt = field.as_deref().and_then(Doubt::named);
-            doubt.into_iter().for_each(|doubt| *doubts.entry(doubt).or_default() += count);
-        }
+        doubts_of(answers, created).for_each(|(_, doubt, count)| *doubts.entry(doubt).or_default() += count);
         let mut doubts: Vec<_> = doubts.into_iter().collect();
         doubts.sort_by_key(|(_, count)| Reverse(*count));
         let counted = |(doubt, count)| (doubt, Some(count).filter(|count| *count >= COUNTED_MIN));
@@ -59,13 +56,16 @@ impl DoubtCount {
     #[must_use]
     pub fn list(answers: &[AnswerCount], created: AnswerCode) -> Vec<Self> {
         let mut counts: BTreeMap<(Date, Doubt), u64> = BTreeMap::new();
-        for AnswerCount { day, field, count, .. } in answers.iter().filter(|answer| answer.code == created) {
-            let doubt = field.as_deref().and_then(Doubt::named);
-            doubt.into_iter().for_each(|doubt| *counts.entry((*day, doubt)).or_default() += count);
-        }
+        doubts_of(answers, created).for_each(|(day, doubt, count)| *counts.entry((day, doubt)).or_default() += count);
         let counted = counts.into_iter().filter(|(_, count)| *count >= COUNTED_MIN);
         counted.map(|((day, doubt), count)| Self { day, doubt, count }).collect()
     }
+}
+
+/// The doubts among these counts, each with its day and number of patients.
+fn doubts_of(answers: &[AnswerCount], created: AnswerCode) -> impl Iterator<Item = (Date, Doubt, u64)> {
+    let about_patients = answers.iter().filter(move |answer| answer.code == created);
+    about_patients.filter_map(|answer| Some((answer.day, Doubt::named(answer.field.as_deref()?)?, answer.count)))
 }
 
 /// Number of patients that a key created, from the counts of its answers: those with the code `created`, without those
