@@ -46,7 +46,7 @@ pub(crate) async fn download(
         cells
     });
     let rows = found.iter().take(ENTRIES_MAX).map(cells);
-    csv::file("activity", &visitor, std::iter::once(HEADER.map(str::to_owned)).chain(rows).chain(notice))
+    csv::file("activity", &visitor, HEADER, rows.chain(notice))
 }
 
 fn cells(entry: &AuditEntry) -> [String; COLUMNS] {

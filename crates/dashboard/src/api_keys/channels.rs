@@ -100,14 +100,14 @@ pub(crate) async fn download(
     let since = first_kept_day(visitor.zone(), edge::now());
     let all = list_keys(keys.as_ref(), visitor.organisation()).await?;
     let by_key = patients(&all, &visitor, activity.as_ref(), since).await?;
-    let header = ["Day", "Key", "Last characters", "Vendor contact", "Key ID", "Patients"].map(str::to_owned);
+    let header = ["Day", "Key", "Last characters", "Vendor contact", "Key ID", "Patients"];
     let rows = by_key.iter().flat_map(|(key, days)| {
         days.iter().map(|(day, patients)| {
             let (name, hint, contact) = (key.name.clone(), key.hint.clone(), key.contact.clone());
             [day.to_string(), name, hint, contact, key.id.to_string(), patients.to_string()]
         })
     });
-    csv::file("patients-by-channel", &visitor, std::iter::once(header).chain(rows))
+    csv::file("patients-by-channel", &visitor, header, rows)
 }
 
 /// The keys that sent patients, those with the most first.

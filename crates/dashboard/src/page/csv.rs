@@ -14,23 +14,28 @@ use crate::page::visitor::Visitor;
 /// Byte order mark: Excel recognises UTF-8 by it, and would garble names without it.
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
 
-/// The answer with a file of these rows, the first of which names the columns.
+/// The answer with a file of these rows, below the names of the columns.
 pub(crate) fn file<const COLUMNS: usize>(
     what: &str,
     visitor: &Visitor,
+    header: [&str; COLUMNS],
     rows: impl Iterator<Item = [String; COLUMNS]>,
 ) -> Result<HttpResponse, PageError> {
     let (organisation, today) = (&visitor.signed_in.organisation_name, visitor.zone().day(edge::now()));
     let name = format!("attachment; filename=\"{}\"", file_name(what, organisation, today));
     let mut response = HttpResponse::Ok();
     response.content_type("text/csv; charset=utf-8; header=present").insert_header((CONTENT_DISPOSITION, name));
-    Ok(response.body(write(rows).map_err(|error| PageError::Unexpected(error.into()))?))
+    Ok(response.body(write(header, rows).map_err(|error| PageError::Unexpected(error.into()))?))
 }
 
-fn write<const COLUMNS: usize>(rows: impl Iterator<Item = [String; COLUMNS]>) -> Result<Vec<u8>, csv::Error> {
+fn write<const COLUMNS: usize>(
+    header: [&str; COLUMNS],
+    rows: impl Iterator<Item = [String; COLUMNS]>,
+) -> Result<Vec<u8>, csv::Error> {
     let start = BYTE_ORDER_MARK.as_bytes().to_vec();
     let mut writer =
         WriterBuilder::new().quote_style(QuoteStyle::Always).terminator(Terminator::CRLF).from_writer(start);
+    writer.write_record(header)?;
     for row in rows {
         writer.write_record(row.iter().map(|text| harmless(text).into_owned()))?;
     }
